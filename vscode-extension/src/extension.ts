@@ -12,18 +12,21 @@ import type { Connect } from "./server/connection";
 import { makeServer, type Server } from "./server/start";
 import { registerTranscripts } from "./transcript";
 import { registerStatus } from "./usage/statusBar";
+import { makeViews } from "./views";
 
 let server: Server | undefined;
 
 export function activate(context: vscode.ExtensionContext): { readonly nexus: Nexus } {
   server = makeServer(context, () => require("./client.js") as { connect: Connect });
   const nexus = server.daemon;
-  const focus = makeFocus(context.workspaceState);
+  const views = makeViews(nexus);
+  const focus = makeFocus(context.workspaceState, views);
   const transcripts = registerTranscripts(nexus);
   const nextTurn = makeNextTurn(context);
   const documents = registerDocuments(nexus);
   context.subscriptions.push(
     server,
+    views,
     focus,
     tellFocus(nexus, focus),
     nextTurn,

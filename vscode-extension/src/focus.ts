@@ -1,19 +1,23 @@
 /**
- * What the user looks at: a folder, a conversation, an agent, another assistant.
+ * What the user looks at: a folder, its view, a conversation, an agent.
  *
  * 1. The folder is that of the active editor, else the last one, else the first of the workspace. One that was chosen
  *    stays until an editor of another folder becomes active. Folders that are not on the disk do not count.
- * 2. Each folder remembers its conversation, its agent and its assistant; an agent is forgotten with the window.
+ * 2. Each folder remembers its conversation, its agent and the view that was picked; an agent is forgotten with the
+ *    window. An agent is Nexus's: while one is viewed, no assistant is.
  * 3. A conversation that the user picked is told apart from one that merely is in focus, until a chat went on in it.
  */
 import * as vscode from "vscode";
-import type { Focus, Nexus } from "./nexus";
+import { type Focus, NEXUS, NEXUS_ALONE, type Nexus, type Views } from "./nexus";
+import type { ViewInfo } from "./protocol";
 
 export const MAIN = "main";
 const KEY = "nexus.session:";
-const ASSISTANT_KEY = "nexus.assistant:";
+const VIEW_KEY = "nexus.assistant:";
+const PICKED = "you chose it";
+const NOTHING_LISTED: Views = { onDidChange: () => new vscode.Disposable(() => undefined), of: () => NEXUS_ALONE };
 
-export function makeFocus(memory: vscode.Memento): Focus & vscode.Disposable {
+export function makeFocus(memory: vscode.Memento, views: Views = NOTHING_LISTED): Focus & vscode.Disposable {
   const changed = new vscode.EventEmitter<void>();
   const agents = new Map<string, string>();
   const picks = new Map<string, string>();
@@ -25,15 +29,26 @@ export function makeFocus(memory: vscode.Memento): Focus & vscode.Disposable {
     changed.fire();
   }
 
-  /** One of both is looked at, or neither. */
-  function view(viewed: vscode.Uri, agent: string | undefined, assistant: string | undefined): void {
-    if (agent === undefined) agents.delete(viewed.toString());
-    else agents.set(viewed.toString(), agent);
-    void memory.update(ASSISTANT_KEY + viewed.toString(), assistant);
+  function pickedView(): string | undefined {
+    return folder && memory.get<string>(VIEW_KEY + folder.toString());
+  }
+
+  function view(): ViewInfo | undefined {
+    const list = folder && views.of(folder);
+    const picked = list?.views.find(({ name }) => name === pickedView());
+    return picked ? { ...picked, reason: PICKED } : list?.views.find(({ name }) => name === list.chosen);
+  }
+
+  let lastView = JSON.stringify(view());
+  function viewsChanged(): void {
+    const now = JSON.stringify(view());
+    if (now === lastView) return;
+    lastView = now;
     changed.fire();
   }
 
   const listening = [
+    views.onDidChange(viewsChanged),
     vscode.window.onDidChangeActiveTextEditor(() => look(folderOfEditor() ?? folder)),
     vscode.workspace.onDidChangeWorkspaceFolders(() => look(stillThere(folder) ?? folderOfEditor() ?? firstFolder())),
   ];
@@ -49,8 +64,18 @@ export function makeFocus(memory: vscode.Memento): Focus & vscode.Disposable {
     get agent() {
       return folder && agents.get(folder.toString());
     },
+    get views() {
+      return (folder && views.of(folder)?.views) ?? [];
+    },
+    get view() {
+      return view();
+    },
+    get isPicked() {
+      return view()?.name === pickedView();
+    },
     get assistant() {
-      return folder && memory.get<string>(ASSISTANT_KEY + folder.toString());
+      const name = view()?.name;
+      return this.agent !== undefined || name === NEXUS ? undefined : name;
     },
     setFolder: look,
     setSession(session) {
@@ -61,6 +86,7 @@ export function makeFocus(memory: vscode.Memento): Focus & vscode.Disposable {
     pickSession(session) {
       if (!folder) return;
       picks.set(folder.toString(), session);
+      if (this.assistant !== undefined) this.pickView(NEXUS); // it is Nexus's conversation
       this.setSession(session);
     },
     takePick() {
@@ -70,10 +96,16 @@ export function makeFocus(memory: vscode.Memento): Focus & vscode.Disposable {
       return picked !== undefined && picked === this.session;
     },
     setAgent(agent) {
-      if (folder && (agent !== this.agent || this.assistant !== undefined)) view(folder, agent, undefined);
+      if (!folder || agent === this.agent) return;
+      if (agent === undefined) agents.delete(folder.toString());
+      else agents.set(folder.toString(), agent);
+      changed.fire();
     },
-    setAssistant(assistant) {
-      if (folder && assistant !== this.assistant) view(folder, undefined, assistant);
+    pickView(name) {
+      if (!folder || (name === pickedView() && this.agent === undefined)) return;
+      agents.delete(folder.toString());
+      void memory.update(VIEW_KEY + folder.toString(), name);
+      changed.fire();
     },
     dispose() {
       for (const one of [...listening, changed]) one.dispose();
@@ -118,6 +150,11 @@ export function foldersOnDisk(): readonly vscode.WorkspaceFolder[] {
 /** Whether a URI of the daemon is this folder: clients and servers escape URIs differently. */
 export function isFolder(uri: string, folder: vscode.Uri | undefined): boolean {
   return folder !== undefined && (uri === folder.toString() || vscode.Uri.parse(uri).toString() === folder.toString());
+}
+
+/** What people call a view. */
+export function titleOf({ views }: Pick<Focus, "views">, name: string): string {
+  return views.find((view) => view.name === name)?.title ?? name;
 }
 
 /** What people call a folder. */

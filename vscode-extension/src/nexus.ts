@@ -10,6 +10,8 @@ import type {
   NextTurnParams,
   Requests,
   SessionDidChange,
+  ViewInfo,
+  ViewListResult,
 } from "./protocol";
 import type { Obstacle, RemedyId } from "./server/remedies";
 
@@ -48,6 +50,22 @@ export interface Nexus {
   restart(): Promise<void>;
 }
 
+/** The name of the view of Nexus's own chat. */
+export const NEXUS = "nexus";
+
+/** Where no other view is known. */
+export const NEXUS_ALONE: ViewListResult = {
+  views: [{ name: NEXUS, title: "Nexus", reason: "", inUse: true }],
+  chosen: NEXUS,
+};
+
+/** The views of folders, and which of them is chosen by itself. */
+export interface Views {
+  readonly onDidChange: vscode.Event<void>;
+  /** None while the server has not answered. */
+  of(folder: vscode.Uri): ViewListResult | undefined;
+}
+
 /** What the user looks at: panel, status bar, chat and commands share it. */
 export interface Focus {
   /** Of the active editor, else the last one, else the first workspace folder. */
@@ -56,7 +74,13 @@ export interface Focus {
   readonly session: string;
   /** "View as" a live agent. */
   readonly agent: string | undefined;
-  /** The name of another assistant whose context is looked at, such as `claude-code`; kept per folder. */
+  /** The views of the folder, those in use first; none while they are not known. */
+  readonly views: readonly ViewInfo[];
+  /** The view of the folder: the user's pick, kept per folder, else the one that chooses itself. None until known. */
+  readonly view: ViewInfo | undefined;
+  /** Whether the user picked the view. */
+  readonly isPicked: boolean;
+  /** The assistant whose context is looked at, such as `claude-code`; none for Nexus, and while an agent is viewed. */
   readonly assistant: string | undefined;
   readonly onDidChange: vscode.Event<void>;
   setFolder(folder: vscode.Uri): void;
@@ -65,10 +89,10 @@ export interface Focus {
   pickSession(session: string): void;
   /** Whether the conversation in focus was picked since this was last called for it. */
   takePick(): boolean;
-  /** Ends the look at an assistant, also without an agent: back to the folder's own view. */
+  /** Without an agent: back to the folder's view. */
   setAgent(agent: string | undefined): void;
-  /** Ends the look at an agent. */
-  setAssistant(assistant: string | undefined): void;
+  /** Ends the look at an agent. Without a name, the view chooses itself again. */
+  pickView(name: string | undefined): void;
 }
 
 /** What is known of the next chat message before it is written. */

@@ -5,7 +5,7 @@ import * as vscode from "vscode";
 import type { Documents, Kind } from "../documents";
 import { foldersOnDisk } from "../focus";
 import type { Focus, NextTurn, Nexus } from "../nexus";
-import type { AssistantColumn, CountResult } from "../protocol";
+import type { CountResult } from "../protocol";
 import { pythonPage } from "../server/remedies";
 import type { Transcripts } from "../transcript";
 import { exactly, plural } from "../usage/figures";
@@ -64,7 +64,7 @@ function viewCommands(tools: Tools): Commands {
 function folderCommands(tools: Tools): Commands {
   return {
     "nexus.switchFolder": () => switchFolder(tools),
-    "nexus.pickAssistant": (arg) => pickAssistant(tools, subjectOf(arg)),
+    "nexus.chooseView": (arg) => chooseView(tools, subjectOf(arg)),
     "nexus.init": (arg) => initialize(tools, subjectOf(arg)),
     "nexus.openGlobalConfig": openGlobalConfig,
   };
@@ -116,37 +116,26 @@ async function switchFolder(tools: Tools): Promise<void> {
   tools.focus.setFolder((await pick(items, "Switch Folder", "Whose context?")).uri);
 }
 
-/** Whose context the panel shows: that of Nexus, or what another assistant reads. */
-async function pickAssistant(tools: Tools, subject: Subject): Promise<void> {
-  const place = await tools.place(subject);
-  const { workspaceFolder } = place;
-  if (subject.assistant !== undefined) return tools.focus.setAssistant(subject.assistant);
-  const [{ assistants }, { assistants: columns }] = await Promise.all([
-    tools.request("asking for assistants", "nexus/assistant/list", {}),
-    tools.request("asking who reads what", "nexus/assistant/readers", { workspaceFolder }),
-  ]);
-  const current = tools.focus.assistant;
-  const own = { label: "Nexus", description: "what @nexus sends", name: undefined as string | undefined };
-  const others = assistants.map(({ name, title, installed, verified }) => {
-    const column = columns.find((one) => one.name === name);
-    const cost = column ? costOf(column) : "";
-    const facts = [cost, installed ? "" : "not installed", verified === "documentation" ? "by documentation" : ""];
-    return { label: title, description: facts.filter(Boolean).join(" · "), name: name as string | undefined };
-  });
-  const items = [own, ...others].map((item) => ({
-    ...item,
-    label: `${item.name === current ? "$(check) " : ""}${item.label}`,
+/** Whose context panel and status bar show: that of Nexus, or what an assistant reads. */
+async function chooseView(tools: Tools, subject: Subject): Promise<void> {
+  const { focus } = tools;
+  const { folder, workspaceFolder, name } = await tools.place(subject);
+  focus.setFolder(folder);
+  if (subject.assistant !== undefined) {
+    if (subject.assistant !== focus.assistant) focus.pickView(subject.assistant);
+    return;
+  }
+  const { views, chosen } = await tools.request("asking for the views", "nexus/view/list", { workspaceFolder });
+  const first = views.find((view) => view.name === chosen);
+  const automatic = { name: undefined, label: "Automatic", description: first && `${first.title}: ${first.reason}` };
+  const current = focus.isPicked ? focus.view?.name : undefined;
+  const items = [automatic, ...views.map((view) => ({ ...view, label: view.title, description: view.reason }))];
+  const marked = items.map(({ name, label, description = "" }) => ({
+    name,
+    label: `${name === current ? "$(check) " : ""}${label}`,
+    description,
   }));
-  const chosen = await pick(items, `Assistant · ${place.name}`, "Whose context?");
-  tools.focus.setFolder(place.folder);
-  if (chosen.name === undefined) tools.focus.setAgent(undefined);
-  else tools.focus.setAssistant(chosen.name);
-}
-
-function costOf({ tokens, exact }: AssistantColumn): string {
-  return tokens === 0
-    ? "reads nothing here"
-    : `${exact ? "" : "≈ "}${plural(tokens, "token")} of files in every request`;
+  focus.pickView((await pick(marked, `View · ${name}`, "Whose context?")).name);
 }
 
 async function initialize(tools: Tools, subject: Subject): Promise<void> {

@@ -27,6 +27,7 @@ import type {
 import { type Cost, focusedUsage, keyOf, scopeOf, type UsageScope, withToken } from "../usage";
 import { listAgents } from "../usage/nextUsage";
 import { makePoller, type Poller } from "../usage/poller";
+import { ASSISTANT_FILES } from "../views";
 import type { LastCompaction } from "./window";
 import { when } from "./wording";
 
@@ -47,6 +48,7 @@ type Part = keyof Parts;
 
 export interface Feed extends vscode.Disposable {
   readonly nexus: Nexus;
+  readonly focus: Pick<Focus, "view" | "views">;
   readonly place: UsageScope | undefined;
   readonly compaction: LastCompaction | undefined;
   get<P extends Part>(part: P): Poller<Parts[P]>;
@@ -60,17 +62,13 @@ export const NEEDS: Readonly<Record<View, readonly Part[]>> = {
   window: ["usage", "layers", "config", "assistants", "readers", "live"],
   rows: ["usage", "config"],
   layers: ["layers", "config", "preview"],
-  sessions: ["sessions", "live", "assistants"],
+  sessions: ["sessions", "live"],
   agents: ["agents"],
 };
 const ALL = Object.keys(NEEDS) as View[];
 
-/** What only the view of another assistant needs; names also where a session of one runs. */
+/** What only the view of an assistant needs. */
 const OF_ASSISTANTS: ReadonlySet<Part> = new Set<Part>(["assistants", "readers"]);
-
-/** Files that other assistants read, and the daemon perhaps does not watch. */
-const ASSISTANT_FILES =
-  "**/{AGENTS.md,AGENTS.override.md,CLAUDE.md,CLAUDE.local.md,GEMINI.md,CONTEXT.md,.cursorrules,.claude/**,.cursor/rules/**,.github/copilot-instructions.md,.github/instructions/**,.codex/**,.gemini/**,.opencode/**,opencode.json,.mcp.json}";
 
 /** Changes that leave the settings as they are: of several at once, the daemon names one that does not. */
 const TEXT: ReadonlySet<string> = new Set(["instructions", "tokens"]);
@@ -85,7 +83,6 @@ export function feed(nexus: Nexus, focus: Focus, nextTurn: NextTurn, show: (view
   let shownPlace = keyOf(scopeOf(focus));
 
   const tell = (part: Part) => {
-    if (part === "live") look();
     show(ALL.filter((view) => NEEDS[view].includes(part)));
   };
   const costs = focusedUsage(nexus, focus, nextTurn, () => tell("usage"));
@@ -98,12 +95,11 @@ export function feed(nexus: Nexus, focus: Focus, nextTurn: NextTurn, show: (view
   };
 
   function look(): void {
-    const answers = nexus.state === "ready" && focus.folder !== undefined;
+    const answers = nexus.state === "ready" && focus.view !== undefined;
     for (const part of Object.keys(parts) as Part[]) {
       const needed = [...looking].some((view) => NEEDS[view].includes(part));
       const viewing = part === "agents" && focus.agent !== undefined && looking.has("window"); // its conversation
-      const named = part === "assistants" && (parts.live.value?.length ?? 0) > 0;
-      const unused = OF_ASSISTANTS.has(part) && focus.assistant === undefined && !named;
+      const unused = OF_ASSISTANTS.has(part) && focus.assistant === undefined;
       parts[part].setVisible(answers && ((needed && !unused) || viewing));
     }
   }
@@ -151,14 +147,13 @@ export function feed(nexus: Nexus, focus: Focus, nextTurn: NextTurn, show: (view
 
   function focusChanged(): void {
     const key = keyOf(scopeOf(focus));
-    if (key === shownPlace) return;
+    if (key !== shownPlace) for (const part of every) part.renew();
     shownPlace = key;
-    for (const part of every) part.renew();
     look();
     show(ALL);
   }
 
-  /** What another assistant reads may have changed. */
+  /** What an assistant reads may have changed. */
   function fileChanged(): void {
     if (focus.assistant !== undefined) poke("usage", "layers", "preview", "readers");
   }
@@ -189,6 +184,7 @@ export function feed(nexus: Nexus, focus: Focus, nextTurn: NextTurn, show: (view
 
   return {
     nexus,
+    focus,
     get place() {
       return scopeOf(focus);
     },

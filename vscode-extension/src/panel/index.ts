@@ -10,6 +10,7 @@ import * as vscode from "vscode";
 import { guarded } from "../commands/commandContext";
 import { type Documents, rangeOf } from "../documents";
 import { placeIn } from "../documents/mappedText";
+import { titleOf } from "../focus";
 import { type Focus, isOnItsWay, type NextTurn, type Nexus } from "../nexus";
 import type { Location } from "../protocol";
 import { REMEDIES } from "../server/remedies";
@@ -44,7 +45,7 @@ const COMMANDS: Readonly<Partial<Record<ActionId, readonly [command: string, ...
   switchFolder: ["nexus.switchFolder"],
   pickModel: ["nexus.pickModel"],
   stopViewingAs: ["nexus.panel.stopViewingAs"],
-  pickAssistant: ["nexus.pickAssistant"],
+  chooseView: ["nexus.chooseView"],
   retry: ["nexus.panel.refresh"],
   ...remedyCommands(),
 };
@@ -53,8 +54,6 @@ function remedyCommands(): Partial<Record<ActionId, readonly [command: string, .
   const entries = Object.entries(REMEDIES).map(([id, { command, args = [] }]) => [id, [command, ...args]] as const);
   return Object.fromEntries(entries);
 }
-
-const TOP = { start: { line: 0, character: 0 }, end: { line: 0, character: 0 } };
 
 /** What the trees remember from one time to the next. */
 interface Shape {
@@ -77,7 +76,7 @@ export function registerPanel(
   const shape: Shape = { sessions: PAGE, narrow: false, rows: rowTrees() };
   const due = new Set<TreeName>();
   let timer: ReturnType<typeof setTimeout> | undefined;
-  let told: boolean | undefined;
+  const told = new Map<string, boolean>();
   /** URI of a file whose row in the layers is to be shown as soon as it is there. */
   let awaited: string | undefined;
 
@@ -88,15 +87,20 @@ export function registerPanel(
       else if (message.type === "width") {
         shape.narrow = message.narrow;
         show(TREES);
-      } else if (message.type === "open") openReader(message.uri);
+      } else if (message.type === "open") openListed(message);
       else revealPart(message.part);
     },
   });
 
-  /** A file of the table of readers. */
-  function openReader(uri: string): void {
-    const isListed = known.get("readers").value?.files.some((file) => file.uri === uri);
-    if (isListed) void openSource({ source: { uri, range: TOP } });
+  /** A file of the table of readers, or the line of a problem. */
+  function openListed({ uri, line }: { readonly uri: string; readonly line: number }): void {
+    const files: readonly { readonly uri: string }[] = [
+      ...(known.get("readers").value?.files ?? []),
+      ...(known.get("layers").value?.problems ?? []),
+    ];
+    if (!files.some((file) => file.uri === uri)) return;
+    const start = { line, character: 0 };
+    void openSource({ source: { uri, range: { start, end: start } } });
   }
 
   function revealPart(part: string): void {
@@ -136,7 +140,7 @@ export function registerPanel(
   function act(id: ActionId): void {
     const running = runningSession(known);
     if (id === "viewRunning" && running) {
-      void vscode.commands.executeCommand("nexus.pickAssistant", { assistant: running.session.assistant });
+      void vscode.commands.executeCommand("nexus.chooseView", { assistant: running.session.assistant });
     }
     const source = known.get("usage").value?.usage.cache?.broke?.source;
     if (id === "cacheSource" && source) void openSource({ source });
@@ -157,9 +161,14 @@ export function registerPanel(
       } else due.add(view);
     }
     if (due.size > 0) timer ??= setTimeout(showTrees, 0);
-    const viewing = focus.agent !== undefined || focus.assistant !== undefined;
-    if (told !== viewing) void vscode.commands.executeCommand("setContext", "nexus.viewingAs", viewing);
-    told = viewing;
+    tellEditor("nexus.viewingAs", focus.agent !== undefined);
+    tellEditor("nexus.viewingAssistant", focus.assistant !== undefined);
+  }
+
+  /** For the menus. */
+  function tellEditor(key: string, value: boolean): void {
+    if (told.get(key) !== value) void vscode.commands.executeCommand("setContext", key, value);
+    told.set(key, value);
   }
 
   function showTrees(): void {
@@ -216,6 +225,8 @@ function windowNow(known: Feed): WindowModel | undefined {
   return windowModel({
     ...usage.value.scope,
     assistant: viewedAssistant(known, usage.value.scope.assistant),
+    reason: known.focus.view?.reason,
+    home: homedir(),
     usage: usage.value.usage,
     report: usage.value.report,
     running: runningSession(known),
@@ -231,19 +242,15 @@ function windowNow(known: Feed): WindowModel | undefined {
 function viewedAssistant(known: Feed, name: string | undefined): ViewedAssistant | undefined {
   if (name === undefined) return undefined;
   const info = known.get("assistants").value?.find((one) => one.name === name);
-  return { name, info, readers: fresh(known, "readers") };
+  const inUse = new Set(known.focus.views.filter((view) => view.inUse).map((view) => view.name));
+  return { name, title: titleOf(known.focus, name), info, readers: fresh(known, "readers"), inUse };
 }
 
-/** The session of another program that runs here, while Nexus itself is looked at. */
+/** The session that went on last of those of the programs that are not looked at. */
 function runningSession(known: Feed): RunningSession | undefined {
-  const session = fresh(known, "live")?.find(({ parent }) => parent === undefined);
-  if (!session || known.place?.assistant !== undefined) return undefined;
-  return { session, title: titleOf(known, session.assistant) };
-}
-
-/** The name of an assistant for people. */
-function titleOf(known: Feed, name: string): string {
-  return known.get("assistants").value?.find((one) => one.name === name)?.title ?? name;
+  const viewed = known.place?.assistant;
+  const session = fresh(known, "live")?.find(({ parent, assistant }) => parent === undefined && assistant !== viewed);
+  return session && { session, title: titleOf(known.focus, session.assistant) };
 }
 
 function fresh<P extends Parameters<Feed["get"]>[0]>(known: Feed, part: P) {
@@ -270,7 +277,7 @@ function viewText(known: Feed, name: TreeName): string {
   const { nexus, place } = known;
   if (!place || nexus.state !== "ready" || name === "sessions") return "";
   if (place.assistant !== undefined) {
-    return name === "agents" ? "" : titleOf(known, place.assistant);
+    return name === "agents" ? "" : titleOf(known.focus, place.assistant);
   }
   return place.agent === undefined ? "" : `as ${place.agent}`;
 }
@@ -299,7 +306,7 @@ function nodesOf(known: Feed, name: TreeName, shape: Shape): Node[] | undefined 
       const all = known.get("sessions").value;
       if (!all) return undefined;
       const now = new Date();
-      const titles = new Map(known.get("assistants").value?.map(({ name: each, title }) => [each as string, title]));
+      const titles = new Map(known.focus.views.map((view) => [view.name as string, view.title]));
       const live = liveNodes(fresh(known, "live") ?? [], { titles, viewed: place.assistant, now });
       const own = sessionNodes({ sessions: all, folder, current: place.session, shown: shape.sessions, now });
       return [...live, ...own];

@@ -245,7 +245,7 @@ export function liveNodes(
         spoken: `running session of ${name}: ${label}, ${description}`,
         icon: { name: "pulse", ...(assistant === viewed ? { colour: "charts.green" } : {}) },
         context: "assistant.session",
-        command: "nexus.pickAssistant",
+        command: "nexus.chooseView",
         subject: { assistant },
       } satisfies Node;
     });

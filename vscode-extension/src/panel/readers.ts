@@ -2,7 +2,8 @@
  * Who reads which instruction file, as a table: a row for each file, a column for each assistant. Pure.
  *
  * 1. A sign says what an assistant does with a file, and the tooltip what that costs, or why it is not read.
- * 2. Files of one name say their directory, too.
+ * 2. Only assistants in use have a column, and the one that is looked at.
+ * 3. Files of one name say their directory, too.
  */
 import type { AssistantReadersResult, FileReader } from "../protocol";
 import { directoryOf, nameOf, pathOf, repeated, tokensOf } from "./wording";
@@ -44,9 +45,10 @@ export const SIGNS: Readonly<Record<FileReader["use"], { sign: string; says: str
 };
 
 export function readersTable(
-  { assistants, files }: AssistantReadersResult,
-  { folder, current }: { folder: string; current: string },
+  { assistants: all, files }: AssistantReadersResult,
+  { folder, current, inUse }: { folder: string; current: string; inUse: ReadonlySet<string> },
 ): ReadersTable {
+  const assistants = all.filter(({ name }) => name === current || inUse.has(name));
   const isRepeated = repeated(files.map(({ uri }) => nameOf(uri)));
   const titles = new Map(assistants.map(({ name, title }) => [name as string, title]));
   return {
@@ -65,7 +67,10 @@ export function readersTable(
       name: nameOf(uri),
       directory: isRepeated(nameOf(uri)) ? directoryOf(uri, { folder }) : "",
       tooltip: pathOf(uri, folder),
-      cells: readers.map((reader) => cellOf(reader, titles.get(reader.assistant) ?? reader.assistant)),
+      cells: readers.flatMap((reader) => {
+        const title = titles.get(reader.assistant);
+        return title === undefined ? [] : cellOf(reader, title);
+      }),
     })),
   };
 }

@@ -22,7 +22,7 @@ import { correctionText, totalOf } from "../usage/figures";
 import { byPart, type PartName, styleOf } from "../usage/parts";
 import { liveFacts, liveSegments } from "./liveSession";
 import { type ReadersTable, readersTable } from "./readers";
-import { count, dollars, nameOf, percent, plural, share, tokensOf } from "./wording";
+import { count, dollars, nameOf, percent, plural, share, tokensOf, withShortPaths } from "./wording";
 
 export type ActionId =
   | RemedyId
@@ -36,7 +36,7 @@ export type ActionId =
   | "config"
   | "retry"
   | "stopViewingAs"
-  | "pickAssistant"
+  | "chooseView"
   | "viewRunning"
   | "switchSession"
   | "switchFolder"
@@ -84,6 +84,8 @@ export type Level = "calm" | "notice" | "warning" | "full" | "over";
 export interface Remark {
   readonly tone: "info" | "warning" | "error";
   readonly text: string;
+  /** Where it is: a link before the text. */
+  readonly source?: { readonly label: string; readonly uri: string; readonly line: number };
   readonly action?: Action;
 }
 
@@ -104,8 +106,10 @@ export interface Bar {
   readonly folder: string;
   readonly session: string;
   readonly agent?: string;
-  /** The title of another assistant that is looked at. */
+  /** The title of the assistant that is looked at. */
   readonly assistant?: string;
+  /** Why this view is shown. */
+  readonly reason?: string;
   /** Who reads which file, beside what is read of this assistant. */
   readonly readers?: ReadersTable;
   readonly model: string;
@@ -137,9 +141,12 @@ export interface LastCompaction {
   readonly time: string;
 }
 
-/** Another assistant, as far as it is known. */
+/** The assistant whose view is shown. */
 export interface ViewedAssistant {
   readonly name: string;
+  readonly title: string;
+  /** The names of all views in use. */
+  readonly inUse: ReadonlySet<string>;
   readonly info?: AssistantInfo | undefined;
   readonly readers?: AssistantReadersResult | undefined;
 }
@@ -155,6 +162,10 @@ export interface WindowGiven {
   readonly session: string;
   readonly agent?: string | undefined;
   readonly assistant?: ViewedAssistant | undefined;
+  /** Why this view is shown. */
+  readonly reason?: string | undefined;
+  /** Path of the user's home directory. */
+  readonly home?: string;
   /** Of the viewed assistant's session that runs here. */
   readonly report?: AssistantSessionResult | undefined;
   readonly running?: RunningSession | undefined;
@@ -172,7 +183,7 @@ export interface WindowGiven {
 /** Below this, in percent, the bar of the whole window would show next to nothing. */
 const LITTLE = 3;
 
-/** How many problems of another assistant's files are remarks. */
+/** How many problems of an assistant's files are remarks. */
 const MOST_PROBLEMS = 2;
 
 const NO_MODEL = "No model is set, and none was picked in the chat yet";
@@ -202,6 +213,7 @@ export function windowModel(given: WindowGiven): Bar {
     session: given.session,
     ...(given.agent === undefined ? {} : { agent: given.agent }),
     ...assistantOf(given),
+    ...(given.reason && given.agent === undefined ? { reason: given.reason } : {}),
     model: usage.model || "no model yet",
     used: `${total.exact ? "" : "≈ "}${count(total.tokens)}`,
     of: count(usage.available),
@@ -222,10 +234,10 @@ export function windowModel(given: WindowGiven): Bar {
 
 function assistantOf({ assistant, folder }: WindowGiven): Pick<Bar, "assistant" | "readers"> {
   if (!assistant) return {};
-  const { name, info, readers } = assistant;
+  const { name, title, readers, inUse } = assistant;
   return {
-    assistant: info?.title ?? name,
-    ...(readers ? { readers: readersTable(readers, { folder: folder.uri, current: name }) } : {}),
+    assistant: title,
+    ...(readers ? { readers: readersTable(readers, { folder: folder.uri, current: name, inUse }) } : {}),
   };
 }
 
@@ -268,7 +280,8 @@ function thresholdOf(config: EffectiveResult | undefined): number | undefined {
 function remarksOf(given: WindowGiven, level: Level): Remark[] {
   const { usage } = given;
   const remarks: Remark[] = [];
-  const compact = { action: { id: "compact", label: "Compact" } } as const;
+  const { assistant } = given;
+  const compact = assistant ? {} : ({ action: { id: "compact", label: "Compact" } } as const);
   if (given.trouble) {
     remarks.push({ tone: "error", text: given.trouble, action: { id: "retry", label: "Try again" } });
   }
@@ -291,14 +304,15 @@ function remarksOf(given: WindowGiven, level: Level): Remark[] {
     remarks.push({
       tone: "warning",
       text: `${usage.model ? `The window of ${usage.model} is not known` : NO_MODEL}; ${count(usage.limit)} tokens are a guess.`,
-      action: usage.model ? { id: "config", label: "Settings" } : { id: "pickModel", label: "Pick Model" },
+      ...(assistant ? {} : { action: modelAction(usage) }),
     });
   }
   if (given.running) remarks.push(runningRemark(given.running));
-  return [
-    ...remarks,
-    ...(given.assistant ? assistantRemarks(given.layers, given.assistant.name) : layerRemarks(given.layers)),
-  ];
+  return [...remarks, ...(assistant ? assistantRemarks(given) : layerRemarks(given.layers))];
+}
+
+function modelAction({ model }: TokenUsage): Action {
+  return model ? { id: "config", label: "Settings" } : { id: "pickModel", label: "Pick Model" };
 }
 
 /** What is not sent, and why so much is free beside it: a cut makes room for more than the next turn. */
@@ -341,22 +355,25 @@ function runningRemark({ session, title }: RunningSession): Remark {
   };
 }
 
-/** What the files of another assistant have: the Problems view shows those of Nexus. */
-function assistantRemarks(layers: LayersResult | undefined, name: string): Remark[] {
+/** The first problems of an assistant's files, and how many more the Problems view has. */
+function assistantRemarks({ layers, folder, home }: WindowGiven): Remark[] {
   const problems = layers?.problems.filter(({ severity }) => severity <= 2) ?? [];
-  const remarks = problems.slice(0, MOST_PROBLEMS).map(
-    ({ message, uri, range, severity }): Remark => ({
+  const remarks = problems.slice(0, MOST_PROBLEMS).map(({ message, uri, range, severity }): Remark => {
+    const { line } = range.start;
+    return {
       tone: severity === 1 ? "error" : "warning",
-      text: `${nameOf(uri)}:${range.start.line + 1}: ${message}`,
-    }),
-  );
+      text: withShortPaths(message, { folder: folder.uri, home }),
+      source: { label: `${nameOf(uri)}:${line + 1}`, uri, line },
+    };
+  });
   const rest = problems.length - remarks.length;
   if (rest <= 0) return remarks;
-  return [...remarks, { tone: "info", text: `${plural(rest, "more problem")}: nexus check --for ${name}` }];
+  const action = { id: "check", label: "Show" } as const;
+  return [...remarks, { tone: "info", text: `${plural(rest, "more problem")}.`, action }];
 }
 
-function assistantFacts({ name, info }: ViewedAssistant): Fact[] {
-  const title = info?.title ?? name;
+function assistantFacts({ title, info }: ViewedAssistant, { parts = [] }: TokenUsage): Fact[] {
+  const isWhole = parts.some(({ part }) => part === "program");
   const rules =
     info?.verified === "documentation"
       ? `by documentation of ${info.version}`
@@ -364,8 +381,8 @@ function assistantFacts({ name, info }: ViewedAssistant): Fact[] {
   return [
     {
       label: "Counted",
-      text: `What ${title} sends of files with every request`,
-      detail: "Its own system prompt and tools come on top.",
+      text: `What ${title} sends ${isWhole ? "" : "of files "}with every request`,
+      detail: isWhole ? "Its own prompt and tools are an estimate." : "Its own system prompt and tools come on top.",
       tone: "plain",
     },
     ...(info ? [{ label: "Rules", text: `${title} ${rules}`, tone: "plain" } as const] : []),
@@ -374,7 +391,7 @@ function assistantFacts({ name, info }: ViewedAssistant): Fact[] {
 
 function factsOf(given: WindowGiven): Fact[] {
   if (given.report) return liveFacts(given.report, given.now ?? new Date());
-  if (given.assistant) return assistantFacts(given.assistant);
+  if (given.assistant) return assistantFacts(given.assistant, given.usage);
   return [...totalFacts(given), ...pendingFacts(given), ...cacheFacts(given), ...compactionFacts(given)];
 }
 
@@ -445,8 +462,8 @@ function compactionFacts({ compaction }: WindowGiven): Fact[] {
 }
 
 function spokenOf(given: WindowGiven, level: Level): string {
-  const { usage } = given;
-  const viewed = given.assistant && `What ${given.assistant.info?.title ?? given.assistant.name} reads. `;
+  const { usage, reason } = given;
+  const viewed = given.assistant && `${given.assistant.title}${reason ? `: ${reason}` : ""}. `;
   const who = viewed ?? (given.agent === undefined ? "" : `Viewing as ${given.agent}. `);
   const end = { calm: "", notice: "", warning: " Nearly full.", full: " Full.", over: " Over the limit." }[level];
   const total = totalOf(usage);

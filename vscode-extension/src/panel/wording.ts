@@ -79,6 +79,12 @@ export function directoryOf(uri: string, { folder, home }: { folder: string; hom
   return path === home ? "~" : path.startsWith(`${home}/`) ? `~${path.slice(home.length)}` : path;
 }
 
+/** A text with the paths in it as people say them: from the folder, else from the home directory. */
+export function withShortPaths(text: string, { folder, home }: { folder: string; home?: string | undefined }): string {
+  const inside = text.replaceAll(`${pathOf(folder)}/`, "");
+  return home === undefined ? inside : inside.replaceAll(`${home}/`, "~/");
+}
+
 /** Whether a name is one of several: those need more than their name to be told apart. */
 export function repeated(names: Iterable<string>): (name: string) => boolean {
   const counts = new Map<string, number>();

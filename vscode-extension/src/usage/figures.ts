@@ -46,9 +46,10 @@ export interface Total {
   readonly exact: boolean;
 }
 
-export function totalOf(usage: Pick<TokenUsage, "total" | "percent" | "counter" | "corrected">): Total {
+export function totalOf(usage: Pick<TokenUsage, "total" | "percent" | "counter" | "corrected" | "parts">): Total {
+  const exact = usage.counter.exact && (usage.parts?.every((part) => part.exact) ?? true);
   return usage.corrected === undefined
-    ? { tokens: usage.total, percent: usage.percent, exact: usage.counter.exact }
+    ? { tokens: usage.total, percent: usage.percent, exact }
     : { tokens: usage.corrected.total, percent: usage.corrected.percent, exact: false };
 }
 

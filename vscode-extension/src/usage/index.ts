@@ -6,7 +6,7 @@
  * 2. They are requested again when something may have changed them.
  * 3. When the focus moves, the last figures are stale until the answer.
  * 4. An agent that has ended loses the focus, and so does an assistant that the server does not know.
- * 5. Of another assistant it is the window of its session that runs in the folder; without one, what the folder's
+ * 5. Of an assistant it is the window of its session that runs in the folder; without one, what the folder's
  *    files cost in each of its requests.
  */
 import * as vscode from "vscode";
@@ -49,7 +49,7 @@ export function focusedUsage(nexus: Nexus, focus: Focus, nextTurn: NextTurn, not
     } catch (error) {
       const code = error instanceof NexusError && key === keyOf(scope) ? error.code : undefined;
       if (code === "unknown-agent") focus.setAgent(undefined);
-      if (code === "unknown-assistant") focus.setAssistant(undefined);
+      if (code === "unknown-assistant") focus.pickView(undefined);
       throw error;
     }
   }, notify);

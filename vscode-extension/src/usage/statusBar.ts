@@ -1,9 +1,10 @@
 /**
- * The status bar item: what the next request costs.
+ * The status bar item: what the next request costs in the view that the panel shows.
  *
- * It follows what the panel shows: the focused conversation, or the agent that is viewed, which it names.
+ * It names the assistant whose view that is, or the agent that is viewed.
  */
 import * as vscode from "vscode";
+import { titleOf } from "../focus";
 import { type Focus, isOnItsWay, type NextTurn, type Nexus, type ServerState } from "../nexus";
 import type { TokenUsage } from "../protocol";
 import { OBSTACLE_TITLES, type Obstacle, REMEDIES } from "../server/remedies";
@@ -13,12 +14,17 @@ import { byPart, styleOf } from "./parts";
 
 const COMMANDS = [
   "nexus.openPanel",
+  "nexus.chooseView",
   "nexus.showPrompt",
   "nexus.compact",
   "nexus.switchSession",
   "nexus.showRequest",
   "nexus.pickModel",
 ];
+
+/** Links of the tooltip that only Nexus's own conversations have. */
+const OF_NEXUS =
+  " · [Next request](command:nexus.showRequest) · [Conversation](command:nexus.switchSession) · [Model](command:nexus.pickModel) · [Compact](command:nexus.compact)";
 
 /** What the item says; a value, so that it can be tested. */
 export interface StatusText {
@@ -36,14 +42,21 @@ export interface Thresholds {
   readonly errorAt: number;
 }
 
-export function usageText(usage: TokenUsage, thresholds: Thresholds, agent?: string): StatusText {
-  const of = usage.limitKnown ? briefly(usage.available) : `${briefly(usage.available)}?`;
+/** Whose figures they are; neither: those of Nexus's own conversation. */
+export interface Viewed {
+  readonly agent?: string | undefined;
+  /** The title of an assistant. */
+  readonly assistant?: string | undefined;
+}
+
+export function usageText(usage: TokenUsage, thresholds: Thresholds, viewed: Viewed = {}): StatusText {
+  const { agent, assistant } = viewed;
   const total = totalOf(usage);
   const share = percentText(total.percent);
-  const spokenAbout = total.exact ? "" : "about ";
+  const icon = agent === undefined ? (assistant === undefined ? "$(layers) " : "") : "$(eye) ";
   return {
-    text: `${agent === undefined ? "$(layers)" : `$(eye) ${bare(agent)}:`} ${total.exact ? "" : "≈ "}${briefly(total.tokens)} / ${of} ${share}`,
-    spoken: `Nexus${agent === undefined ? "" : `, as ${agent}`}: ${spokenAbout}${exactly(total.tokens)} of ${exactly(usage.available)} tokens, ${share}${usage.over ? ", too much" : ""}`,
+    text: `${icon}${figuresText(usage, viewed)}`,
+    spoken: `${nameOf(viewed)}: ${spokenFigures(usage)} tokens, ${share}${usage.over ? ", too much" : ""}`,
     colour:
       usage.over || total.percent >= thresholds.errorAt
         ? "statusBarItem.errorBackground"
@@ -55,17 +68,33 @@ export function usageText(usage: TokenUsage, thresholds: Thresholds, agent?: str
 }
 
 /** The figures of the server before, while the next one is on its way. */
-export function staleText(usage: TokenUsage, detail: string, agent?: string): StatusText {
-  const of = usage.limitKnown ? briefly(usage.available) : `${briefly(usage.available)}?`;
-  const total = totalOf(usage);
-  const before = `${total.exact ? "" : "about "}${exactly(total.tokens)} of ${exactly(usage.available)}`;
+export function staleText(usage: TokenUsage, detail: string, viewed: Viewed = {}): StatusText {
   return {
-    text: `$(sync~spin) ${agent === undefined ? "" : `${bare(agent)}: `}${total.exact ? "" : "≈ "}${briefly(total.tokens)} / ${of} ${percentText(total.percent)}`,
-    spoken: `Nexus${agent === undefined ? "" : `, as ${agent}`}: ${detail}. Before: ${before} tokens`,
+    text: `$(sync~spin) ${figuresText(usage, viewed)}`,
+    spoken: `${nameOf(viewed)}: ${detail}. Before: ${spokenFigures(usage)} tokens`,
     stale: true,
     colour: undefined,
     command: "nexus.openPanel",
   };
+}
+
+function figuresText(usage: TokenUsage, { agent, assistant }: Viewed): string {
+  const of = usage.limitKnown ? briefly(usage.available) : `${briefly(usage.available)}?`;
+  const { tokens, exact, percent } = totalOf(usage);
+  const about = exact ? "" : "≈ ";
+  if (assistant !== undefined) {
+    return `${bare(assistant)}: ${about}${exactly(tokens)} of ${of} tokens, ${percentText(percent)}`;
+  }
+  return `${agent === undefined ? "" : `${bare(agent)}: `}${about}${briefly(tokens)} / ${of} ${percentText(percent)}`;
+}
+
+function spokenFigures(usage: TokenUsage): string {
+  const { tokens, exact } = totalOf(usage);
+  return `${exact ? "" : "about "}${exactly(tokens)} of ${exactly(usage.available)}`;
+}
+
+function nameOf({ agent, assistant }: Viewed): string {
+  return assistant ?? (agent === undefined ? "Nexus" : `Nexus, as ${agent}`);
 }
 
 /** What is said while there are no figures; none where there is nothing to say. */
@@ -105,11 +134,12 @@ export function obstacleTable({ kind, remedies }: Obstacle, detail: string): str
 /** The tooltip: Markdown. */
 export function usageTable(
   usage: TokenUsage,
-  place: { folder: string; session: string; agent?: string | undefined },
+  place: Viewed & { folder: string; session: string; reason?: string | undefined },
 ): string {
+  const { agent, assistant, reason } = place;
   const total = totalOf(usage);
   const corrected = correctionText(usage);
-  const who = `${plain(place.folder)} · ${place.agent ? `as ${plain(place.agent)}` : plain(place.session)}`;
+  const who = plain(assistant ?? (agent ? `as ${agent}` : place.session));
   const rows = byPart(usage).map(
     ({ part, tokens, exact }) =>
       `| ${plain(styleOf(part).title)} | ${exact ? "" : "≈ "}${exactly(tokens)} | ${shareOf(tokens, usage.total)} |`,
@@ -118,7 +148,7 @@ export function usageTable(
     ? `counted with ${plain(usage.counter.name)}`
     : `estimated (${plain(usage.counter.name)})`;
   return [
-    `**${who}**`,
+    `**${plain(place.folder)} · ${who}**${reason ? `: ${plain(reason)}` : ""}`,
     "",
     "| | Tokens | Share |",
     "|:--|--:|--:|",
@@ -133,8 +163,10 @@ export function usageTable(
     `${plain(usage.model || "no model yet")} · window ${exactly(usage.limit)}${usage.limitKnown ? "" : " (a guess)"}, ${exactly(usage.reserved)} kept free · ${counted}`,
     "",
     ...cacheLines(usage),
-    ...(usage.over ? ["**More than fits:** what is oldest is cut, or compact the conversation.", ""] : []),
-    "[Panel](command:nexus.openPanel) · [Prompt](command:nexus.showPrompt) · [Next request](command:nexus.showRequest) · [Conversation](command:nexus.switchSession) · [Model](command:nexus.pickModel) · [Compact](command:nexus.compact)",
+    ...(usage.over && assistant === undefined
+      ? ["**More than fits:** what is oldest is cut, or compact the conversation.", ""]
+      : []),
+    `[Panel](command:nexus.openPanel) · [View](command:nexus.chooseView) · [Prompt](command:nexus.showPrompt)${assistant === undefined ? OF_NEXUS : ""}`,
   ].join("\n");
 }
 
@@ -159,8 +191,10 @@ export function registerStatus(nexus: Nexus, focus: Focus, nextTurn: NextTurn): 
   }
 
   function sayCost({ scope, usage }: Cost, detail?: string): void {
-    const viewed = scope.assistant ?? scope.agent;
-    const about = { folder: scope.folder.name, session: scope.session, agent: viewed };
+    const { agent, assistant } = scope;
+    const viewed = { agent, assistant: assistant && titleOf(focus, assistant) };
+    const reason = agent === undefined ? focus.view?.reason : undefined;
+    const about = { ...viewed, folder: scope.folder.name, session: scope.session, reason };
     const before = detail === undefined ? "" : `$(sync~spin) ${plain(detail)}. The figures are from before.\n\n`;
     const tooltip = new vscode.MarkdownString(before + usageTable(usage, about), true);
     tooltip.isTrusted = { enabledCommands: COMMANDS };
@@ -178,7 +212,7 @@ export function registerStatus(nexus: Nexus, focus: Focus, nextTurn: NextTurn): 
   }
 
   function look(): void {
-    cost.setVisible(nexus.state === "ready" && focus.folder !== undefined && isWanted());
+    cost.setVisible(nexus.state === "ready" && focus.view !== undefined && isWanted());
     update();
   }
 

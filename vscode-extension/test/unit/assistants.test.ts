@@ -15,6 +15,7 @@ const info = documented("nexus/assistant/list").assistants.find(({ name }) => na
   | AssistantInfo
   | undefined;
 const readers = documented("nexus/assistant/readers");
+const ALL = new Set(readers.assistants.map(({ name }) => name as string));
 const usage = usageOf([{ category: "system", label: "CLAUDE.md", tokens: 54, exact: false }], { reserved: 0 });
 const LAYERS: LayersResult = {
   revision: 1,
@@ -48,39 +49,48 @@ const LAYERS: LayersResult = {
       range: { start: { line: 6, character: 0 }, end: { line: 6, character: 9 } },
       severity: 2,
       code: "assistant.import",
-      message: "There is no docs/old.md.",
+      message: "There is no /home/ana/shop/docs/old.md.",
     },
   ],
 };
 
-function model(assistant: ViewedAssistant = { name: "claude-code", info, readers }) {
-  return windowModel({ folder, session: "main", usage, layers: LAYERS, assistant });
+const CLAUDE: ViewedAssistant = { name: "claude-code", title: "Claude Code", info, readers, inUse: ALL };
+
+function model(assistant = CLAUDE) {
+  const reason = "it runs here";
+  return windowModel({ folder, session: "main", usage, layers: LAYERS, assistant, reason });
 }
 
 describe("the window of another assistant", () => {
   test("says whose it is, what is counted, and by which rules", () => {
     const shown = model();
     expect(shown.assistant).toBe("Claude Code");
-    expect(shown.spoken).toMatch(/^What Claude Code reads\. 54 tokens of /);
+    expect(shown.spoken).toMatch(/^Claude Code: it runs here\. 54 tokens of /);
     expect(shown.facts.map(({ label, text }) => [label, text])).toEqual([
       ["Counted", "What Claude Code sends of files with every request"],
       ["Rules", `Claude Code ${info?.version}, by its own requests`],
     ]);
     const documentation = info && { ...info, title: "Cursor", version: "2026-11", verified: "documentation" as const };
-    expect(model({ name: "cursor", info: documentation }).facts.at(-1)?.text).toBe(
+    expect(model({ ...CLAUDE, title: "Cursor", info: documentation }).facts.at(-1)?.text).toBe(
       "Cursor by documentation of 2026-11",
     );
   });
 
   test("has its problems as remarks, and nothing of Nexus's own", () => {
-    expect(model().remarks).toEqual([{ tone: "warning", text: "CLAUDE.md:7: There is no docs/old.md." }]);
+    expect(model().remarks).toEqual([
+      {
+        tone: "warning",
+        text: "There is no docs/old.md.",
+        source: { label: "CLAUDE.md:7", uri: `${FOLDER}/CLAUDE.md`, line: 6 },
+      },
+    ]);
     expect(model().facts.map(({ label }) => label)).not.toContain("Cache");
     const [problem] = LAYERS.problems;
     const layers = { ...LAYERS, problems: problem ? [problem, problem, problem, problem] : [] };
-    const assistant = { name: "claude-code" };
-    expect(windowModel({ folder, session: "main", usage, layers, assistant }).remarks.at(-1)).toEqual({
+    expect(windowModel({ folder, session: "main", usage, layers, assistant: CLAUDE }).remarks.at(-1)).toEqual({
       tone: "info",
-      text: "2 more problems: nexus check --for claude-code",
+      text: "2 more problems.",
+      action: { id: "check", label: "Show" },
     });
   });
 
@@ -89,12 +99,12 @@ describe("the window of another assistant", () => {
     const settings = { ...config.config, compaction: { enabled: true, threshold: 0.8 } };
     const given = { folder, session: "main", usage, config: { ...config, config: settings } };
     expect(windowModel(given).marks.length).toBe(1);
-    expect(windowModel({ ...given, assistant: { name: "claude-code" } }).marks).toEqual([]);
+    expect(windowModel({ ...given, assistant: CLAUDE }).marks).toEqual([]);
   });
 
   test("is there before its name and its readers are known", () => {
-    const shown = model({ name: "codex" });
-    expect([shown.assistant, shown.readers]).toEqual(["codex", undefined]);
+    const shown = model({ name: "codex", title: "Codex", inUse: new Set() });
+    expect([shown.assistant, shown.readers]).toEqual(["Codex", undefined]);
   });
 });
 
@@ -134,7 +144,7 @@ test("layers of one name have ids of their own", () => {
 });
 
 describe("who reads what", () => {
-  const table = () => readersTable(readers, { folder: FOLDER, current: "codex" });
+  const table = () => readersTable(readers, { folder: FOLDER, current: "codex", inUse: ALL });
 
   test("has a column for each assistant and a row for each file", () => {
     const { columns, rows } = table();
@@ -154,7 +164,7 @@ describe("who reads what", () => {
         ],
       },
     ];
-    const [row] = readersTable({ ...readers, files }, { folder: FOLDER, current: "codex" }).rows;
+    const [row] = readersTable({ ...readers, files }, { folder: FOLDER, current: "codex", inUse: ALL }).rows;
     expect(row?.cells.map(({ sign, tooltip }) => [sign, tooltip])).toEqual([
       ["◐", "Codex: in part, 8,085 tokens. Cut at 32,768 bytes."],
       ["–", "Claude Code: not read"],
@@ -185,21 +195,42 @@ describe("who reads what", () => {
     ]);
     expect(root.querySelectorAll(".readers tbody tr").length).toBe(readers.files.length);
     root.querySelector<HTMLButtonElement>(".reader-file")?.click();
-    expect(sent).toEqual([{ type: "open", uri: readers.files[0]?.uri }]);
+    expect(sent).toEqual([{ type: "open", uri: readers.files[0]?.uri, line: 0 }]);
     shown.show(windowModel({ folder, session: "main", usage }));
     expect(part?.hidden).toBe(true);
+  });
+
+  test("only assistants in use have a column, and the one that is looked at", () => {
+    const { columns, rows } = readersTable(readers, { folder: FOLDER, current: "codex", inUse: new Set(["cursor"]) });
+    expect(columns.map(({ name }) => name)).toEqual(["codex", "cursor"]);
+    for (const { cells } of rows) expect(cells.length).toBe(2);
+  });
+
+  test("a problem leads to its line, on the page", () => {
+    const shown = open();
+    shown.show(model());
+    const remark = root.querySelector(".remark");
+    expect(remark?.querySelector(".remark-text")?.textContent).toBe("CLAUDE.md:7: There is no docs/old.md.");
+    remark?.querySelector("button")?.click();
+    expect(sent).toEqual([{ type: "open", uri: `${FOLDER}/CLAUDE.md`, line: 6 }]);
   });
 
   test("the head names the assistant; its model and conversation cannot be picked", () => {
     const shown = open();
     shown.show(model());
-    expect(root.querySelector(".who")?.textContent).toBe("What is read by Claude CodeBack to your view");
+    const view = root.querySelector<HTMLElement>(".who.view");
+    expect(view?.textContent).toBe("Claude Code: it runs here");
+    view?.querySelector("button")?.click();
+    expect(sent).toEqual([{ type: "act", id: "chooseView" }]);
+    const order = [...root.querySelectorAll(".head, .track, .legend, .remarks, .readers-part, .facts")];
+    const classes = order.map((element) => element.className.split(" ")[0]);
+    expect(classes).toEqual(["head", "remarks", "readers-part", "track", "legend", "facts"]);
     expect(root.querySelector<HTMLButtonElement>(".model")?.disabled).toBe(true);
     expect(
       [...root.querySelectorAll<HTMLElement>(".crumb")].filter((one) => !one.hidden).map((one) => one.textContent),
-    ).toEqual([usage.model, "Claude Code", "shop"]);
+    ).toEqual([usage.model, "shop"]);
     shown.show(windowModel({ folder, session: "main", usage }));
-    expect(root.querySelector<HTMLElement>(".who")?.hidden).toBe(true);
+    expect([...root.querySelectorAll<HTMLElement>(".who")].map(({ hidden }) => hidden)).toEqual([true, true]);
     expect(
       [...root.querySelectorAll<HTMLElement>(".crumb")].filter((one) => !one.hidden).map((one) => one.textContent),
     ).toEqual([usage.model, "Nexus", "shop", "main"]);

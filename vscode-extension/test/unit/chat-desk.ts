@@ -1,6 +1,6 @@
 import type * as api from "vscode";
 import { registerChat } from "../../src/chat";
-import type { Focus } from "../../src/nexus";
+import { type Focus, NEXUS_ALONE } from "../../src/nexus";
 import { FakeDaemon, FOLDER, OTHER } from "./chat-daemon";
 import { fakeNextTurn } from "./nexus";
 import * as mock from "./vscode";
@@ -10,6 +10,9 @@ export class FakeFocus implements Focus {
   session = "main";
   agent: string | undefined;
   assistant: string | undefined;
+  readonly views = NEXUS_ALONE.views;
+  readonly view = NEXUS_ALONE.views[0];
+  readonly isPicked = false;
   readonly onDidChange = new mock.EventEmitter<void>().event as never;
   setFolder(folder: api.Uri): void {
     this.folder = folder;
@@ -30,8 +33,8 @@ export class FakeFocus implements Focus {
   setAgent(agent: string | undefined): void {
     this.agent = agent;
   }
-  setAssistant(assistant: string | undefined): void {
-    this.assistant = assistant;
+  pickView(name: string | undefined): void {
+    this.assistant = name;
   }
 }
 

@@ -7,9 +7,10 @@ import { subjectOf } from "../../src/commands/commandContext";
 import { wrongName } from "../../src/commands/sessions";
 import { changeText, lossText, receiptText } from "../../src/documents/receipt";
 import { makeFocus } from "../../src/focus";
-import { type Focus, NexusError } from "../../src/nexus";
+import { type Focus, NEXUS_ALONE, NexusError } from "../../src/nexus";
 import type { Receipt } from "../../src/protocol";
 import { type FakeNexus, fakeNextTurn, fakeNexus, usageOf } from "./nexus";
+import { VIEWS } from "./panel-examples";
 import { mock } from "./vscode";
 
 const FOLDER = "file:///w/a";
@@ -36,6 +37,7 @@ const RECEIPT: Receipt = {
 
 let nexus: FakeNexus;
 let focus: Focus;
+let views = NEXUS_ALONE;
 let ranWith: string[][];
 let transcripts: unknown[][];
 let shown: unknown[];
@@ -50,7 +52,9 @@ beforeEach(() => {
     get: (key: string) => kept.get(key),
     update: async (key: string, value: unknown) => kept.set(key, value),
   };
-  focus = makeFocus(memory as unknown as vscode.Memento);
+  views = NEXUS_ALONE;
+  const listed = { onDidChange: new vscode.EventEmitter<void>().event, of: () => views };
+  focus = makeFocus(memory as unknown as vscode.Memento, listed);
   nexus = fakeNexus({
     "nexus/session/list": {
       sessions: [{ session: "plan", thread: "t", turns: 2, messages: 5, tokens: 79, exact: false, updated: "" }],
@@ -235,29 +239,26 @@ test("while an agent is viewed, its conversation is meant; who chooses another o
   expect([focus.session, focus.agent]).toEqual(["plan", undefined]);
 });
 
-test("an assistant is picked with what its files cost; a conversation leads back to Nexus", async () => {
-  const one = { version: "1", model: "m", names: [], settings: [] };
-  nexus.answers["nexus/assistant/list"] = {
-    assistants: [
-      { ...one, name: "claude-code", title: "Claude Code", installed: true, verified: "run" },
-      { ...one, name: "cursor", title: "Cursor", installed: false, verified: "documentation" },
-    ],
-  };
-  nexus.answers["nexus/assistant/readers"] = {
-    assistants: [{ name: "claude-code", title: "Claude Code", verified: "run", tokens: 5_400, exact: false }],
-    files: [],
-  };
-  mock.answers.push(({ label }: { label: string }) => label === "Claude Code");
-  await run("nexus.pickAssistant");
+test("a view is chosen by its reason, or chooses itself; a conversation leads back to Nexus", async () => {
+  views = VIEWS;
+  nexus.answers["nexus/view/list"] = views;
+  const shownLabels = () => (mock.picks.at(-1) as { label: string }[]).map(({ label }) => label);
+  const choose = (title: string) => mock.answers.push(({ label }: { label: string }) => label.endsWith(title));
+  choose("Codex");
+  await run("nexus.chooseView");
   const items = mock.picks.at(-1) as { label: string; description: string }[];
-  expect(items.map(({ label, description }) => [label, description])).toEqual([
-    ["$(check) Nexus", "what @nexus sends"],
-    ["Claude Code", "≈ 5,400 tokens of files in every request"],
-    ["Cursor", "not installed · by documentation"],
+  expect(items.slice(0, 3).map(({ label, description }) => [label, description])).toEqual([
+    ["$(check) Automatic", "Claude Code: last used here yesterday"],
+    ["Claude Code", "last used here yesterday"],
+    ["Nexus", ".nexus3 is here"],
   ]);
-  expect(focus.assistant).toBe("claude-code");
+  expect(focus.assistant).toBe("codex");
   await run("nexus.showPrompt");
-  expect(shown.at(-1)).toEqual({ kind: "prompt", folder: FOLDER, assistant: "claude-code" });
+  expect(shown.at(-1)).toEqual({ kind: "prompt", folder: FOLDER, assistant: "codex" });
+  choose("Automatic");
+  await run("nexus.chooseView");
+  expect(shownLabels()).toContain("$(check) Codex");
+  expect([focus.view?.name, focus.view?.reason]).toEqual(["claude-code", "last used here yesterday"]);
   await run("nexus.switchSession", { folder: FOLDER, session: "plan" });
   expect([focus.session, focus.assistant]).toEqual(["plan", undefined]);
 });

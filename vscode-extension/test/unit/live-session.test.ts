@@ -16,7 +16,7 @@ const facts = (more: Partial<AssistantSessionResult> = {}, now = COLD - 90_000) 
 
 function model(now: number) {
   if (!usage) throw new Error("the example has no usage");
-  const assistant = { name: "claude-code" };
+  const assistant = { name: "claude-code", title: "Claude Code", inUse: new Set<string>() };
   return windowModel({ folder: FOLDER, session: "main", usage, assistant, report: REPORT, now: new Date(now) });
 }
 
@@ -135,7 +135,7 @@ test("a running session is in the list of conversations, and said in Nexus's own
     {
       label: "Never change a published price. Where is the total cached?",
       description: expect.stringMatching(/^Claude Code · 19,410 · 9\.7 % · /),
-      command: "nexus.pickAssistant",
+      command: "nexus.chooseView",
       subject: { assistant: "claude-code" },
     },
   ]);

@@ -22,6 +22,9 @@ export function documented<M extends keyof Requests>(method: M): Requests[M]["re
   return structuredClone(examples.requests[method].result);
 }
 
+/** The views of a folder. */
+export const VIEWS = documented("nexus/view/list");
+
 /** A usage whose figures fit its rows, in a window of 200,000 tokens of which 16,000 are kept free. */
 export function usageOf(rows: readonly UsageRow[], more: Partial<TokenUsage> = {}): TokenUsage {
   const total = rows.reduce((sum, row) => sum + row.tokens, 0);

@@ -12,7 +12,7 @@ import type {
   SessionDidChange,
 } from "../../src/protocol";
 import { fakeNextTurn } from "./nexus";
-import { documented, example, FOLDER, usageOf } from "./panel-examples";
+import { documented, example, FOLDER, usageOf, VIEWS } from "./panel-examples";
 import { EventEmitter, events as editor, mock, Uri } from "./vscode";
 
 const OTHER = "file:///home/ana/company/web";
@@ -56,6 +56,10 @@ function world() {
     session: "main",
     agent: undefined as string | undefined,
     assistant: undefined as string | undefined,
+    views: VIEWS.views,
+    get view() {
+      return VIEWS.views.find(({ name }) => name === (focus.assistant ?? "nexus")) ?? VIEWS.views[0];
+    },
     onDidChange: events.focus.event,
     setSession(session: string) {
       focus.session = session;
@@ -65,7 +69,7 @@ function world() {
       focus.agent = agent;
       events.focus.fire();
     },
-    setAssistant(assistant: string | undefined) {
+    pickView(assistant: string | undefined) {
       focus.assistant = assistant;
       events.focus.fire();
     },
@@ -180,7 +184,7 @@ describe("the feed", () => {
       "assistant/sessions",
     ]);
     asked.length = 0;
-    focus.setAssistant("codex");
+    focus.pickView("codex");
     await settle(500);
     const own = { workspaceFolder: FOLDER };
     expect(asked.sort(([one], [other]) => one.localeCompare(other))).toEqual([
@@ -214,7 +218,7 @@ describe("the feed", () => {
     editor.text.fire(typed);
     await settle(500);
     expect(asked).toEqual([]);
-    focus.setAssistant("claude-code");
+    focus.pickView("claude-code");
     await settle(500);
     asked.length = 0;
     editor.text.fire(typed);
@@ -228,8 +232,7 @@ describe("the feed", () => {
     live.push({ ...session, live: true, id: "sub", parent: session.id }, { ...session, live: true });
     known.look("window", true);
     await settle(500);
-    expect(asked.map(([method]) => method)).toContain("assistant/list"); // to say whose it is
-    focus.setAssistant("claude-code");
+    focus.pickView("claude-code");
     await settle(500);
     expect(asked.filter(([method]) => method === "assistant/session")).toEqual([
       ["assistant/session", { workspaceFolder: FOLDER, assistant: "claude-code", id: session.id }],
@@ -259,7 +262,7 @@ describe("the feed", () => {
         throw new NexusError("There is no assistant.", "unknown-assistant");
       return request(method, params);
     });
-    focus.setAssistant("gone");
+    focus.pickView("gone");
     await settle();
     expect(focus.assistant).toBeUndefined();
   });

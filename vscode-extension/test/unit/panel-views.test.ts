@@ -7,7 +7,7 @@ import type { Node } from "../../src/panel/node";
 import { type Element, tree } from "../../src/panel/tree";
 import type { ContextDidChange, Requests } from "../../src/protocol";
 import { fakeDocuments, fakeNextTurn } from "./nexus";
-import { example, FOLDER, usageOf } from "./panel-examples";
+import { example, FOLDER, usageOf, VIEWS } from "./panel-examples";
 import { EventEmitter, mock, Uri, window } from "./vscode";
 
 type Provider = vscode.TreeDataProvider<Element>;
@@ -141,12 +141,16 @@ function panel() {
     session: "main",
     agent: undefined as string | undefined,
     assistant: undefined as string | undefined,
+    views: VIEWS.views,
+    get view() {
+      return VIEWS.views.find(({ name }) => name === (focus.assistant ?? "nexus")) ?? VIEWS.views[0];
+    },
     onDidChange: focused.event,
     setAgent(agent: string | undefined) {
       focus.agent = agent;
       focused.fire();
     },
-    setAssistant(assistant: string | undefined) {
+    pickView(assistant: string | undefined) {
       focus.assistant = assistant;
       focused.fire();
     },

@@ -6,6 +6,7 @@ import { type Obstacle, REMEDIES } from "../../src/server/remedies";
 import { briefly, percentText } from "../../src/usage/figures";
 import { registerStatus, stateText, usageTable, usageText } from "../../src/usage/statusBar";
 import { fakeNextTurn, fakeNexus, usageOf } from "./nexus";
+import { VIEWS } from "./panel-examples";
 import { mock } from "./vscode";
 
 const THRESHOLDS = { warnAt: 75, errorAt: 90 };
@@ -292,16 +293,19 @@ test("folders that are not on the disk are not looked at", () => {
 test("an agent or an assistant is looked at, never both; the assistant outlives the window", () => {
   openFolders("a", "b");
   const memory = memento();
-  const focus = makeFocus(memory);
+  const views = { onDidChange: new vscode.EventEmitter<void>().event, of: () => ({ ...VIEWS, chosen: "nexus" }) };
+  const focus = makeFocus(memory, views);
   focus.setAgent("reviewer");
-  focus.setAssistant("codex");
+  focus.pickView("codex");
   expect([focus.agent, focus.assistant]).toEqual([undefined, "codex"]);
   focus.setFolder(vscode.Uri.file("/w/b"));
   expect(focus.assistant).toBeUndefined();
   focus.setFolder(vscode.Uri.file("/w/a"));
-  expect(makeFocus(memory).assistant).toBe("codex");
+  expect(makeFocus(memory, views).assistant).toBe("codex");
   focus.setAgent("reviewer");
   expect([focus.agent, focus.assistant]).toEqual(["reviewer", undefined]);
+  focus.setAgent(undefined);
+  expect(focus.assistant).toBe("codex");
 });
 
 test("the focus follows the editor, stays where no folder is, and keeps a conversation per folder", () => {

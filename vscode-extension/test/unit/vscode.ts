@@ -42,6 +42,7 @@ const say =
 const emitters = {
   activeEditor: new EventEmitter<unknown>(),
   folders: new EventEmitter<unknown>(),
+  windowState: new EventEmitter<{ focused: boolean }>(),
   configuration: new EventEmitter<{ affectsConfiguration(section: string): boolean }>(),
   trust: new EventEmitter<void>(),
   document: new EventEmitter<unknown>(),
@@ -57,6 +58,7 @@ export const window = {
   activeTextEditor: undefined as unknown,
   visibleTextEditors: [] as unknown[],
   onDidChangeActiveTextEditor: emitters.activeEditor.event,
+  onDidChangeWindowState: emitters.windowState.event,
   onDidChangeActiveColorTheme: emitters.other.event,
   showInformationMessage: say("info"),
   showWarningMessage: say("warning"),

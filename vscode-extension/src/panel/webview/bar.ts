@@ -37,11 +37,15 @@ export function barView(events: PageEvents): BarView {
   const remarks = make("ul", "remarks");
   const facts = make("dl", "facts");
   const readers = readersView(events);
-  const element = make(
-    "section",
-    "window",
-    ...[stale, head.element, track, scales.element, legend.element, remarks, facts, readers.element],
-  );
+  const [top, bar] = [
+    [stale, head.element],
+    [track, scales.element, legend.element],
+  ];
+  const orders = {
+    own: [...top, ...bar, remarks, facts, readers.element],
+    assistant: [...top, remarks, readers.element, ...bar, facts],
+  };
+  const element = make("section", "window");
   element.dataset.vscodeContext = JSON.stringify({ webviewSection: "window" });
   let chosen: Scale | undefined;
   let shown: Bar | undefined;
@@ -55,6 +59,9 @@ export function barView(events: PageEvents): BarView {
   strip.addEventListener("mouseleave", () => legend.point(undefined));
 
   function show(model: Bar): void {
+    const order = model.assistant === undefined ? "own" : "assistant";
+    if (element.dataset.order !== order) element.replaceChildren(...orders[order]);
+    setAttribute(element, "data-order", order);
     shown = model;
     const scale = chosen ?? model.scale;
     setAttribute(element, "data-level", model.level);
@@ -95,10 +102,12 @@ export function barView(events: PageEvents): BarView {
 }
 
 function headView(events: PageEvents) {
-  const who = make("span", "who-name");
-  const whoLabel = make("span", "who-label");
+  const agent = make("span", "who-name");
   const back = button({ id: "stopViewingAs", label: "Back to your view" }, events, "link");
-  const viewing = make("div", "who", whoLabel, who, back);
+  const viewing = make("div", "who", make("span", "who-label", "Viewing as "), agent, back);
+  const assistant = button({ id: "chooseView", label: "" }, events, "who-name");
+  const reason = make("span", "who-label");
+  const view = make("div", "who view", assistant, reason);
   const used = make("span", "used");
   const of = make("span", "of");
   const percent = make("span", "percent");
@@ -106,18 +115,23 @@ function headView(events: PageEvents) {
   const session = button({ id: "switchSession", label: "" }, events, "crumb");
   const model = button({ id: "pickModel", label: "" }, events, "crumb model");
   const figures = make("div", "figures", used, percent);
-  const assistant = button({ id: "pickAssistant", label: "" }, events, "crumb");
+  const own = button({ id: "chooseView", label: "Nexus" }, events, "crumb");
+  const dot = make("span", "dot", "·");
   const slash = make("span", "dot", "/");
   const measure = make("div", "place measure", of, make("span", "dot", "·"), model);
-  const place = make("div", "place", assistant, make("span", "dot", "·"), folder, slash, session);
+  const place = make("div", "place", own, dot, folder, slash, session);
+  assistant.title = "Choose whose context is shown";
   return {
-    element: make("header", "head", viewing, figures, measure, place),
+    element: make("header", "head", viewing, view, figures, measure, place),
     show(shown: Bar) {
-      setHidden(viewing, shown.agent === undefined && shown.assistant === undefined);
-      setText(whoLabel, shown.assistant === undefined ? "Viewing as " : "What is read by ");
-      setText(who, shown.assistant ?? shown.agent ?? "");
-      setText(assistant, shown.assistant ?? "Nexus");
-      setAttribute(assistant, "title", "Pick the assistant whose context is shown");
+      setHidden(viewing, shown.agent === undefined);
+      setText(agent, shown.agent ?? "");
+      setHidden(view, shown.assistant === undefined);
+      setText(assistant, shown.assistant ?? "");
+      setText(reason, shown.reason === undefined ? "" : `: ${shown.reason}`);
+      setHidden(own, shown.assistant !== undefined);
+      setHidden(dot, shown.assistant !== undefined);
+      setAttribute(own, "title", [shown.reason, assistant.title].filter(Boolean).join(". "));
       setText(used, shown.used);
       setText(of, `of ${shown.of} tokens`);
       setText(percent, shown.percent);
@@ -256,18 +270,31 @@ function paintRemarks(parent: HTMLElement, remarks: readonly Remark[], events: P
   setChildren(
     parent,
     remarks,
-    (remark) => `${remark.tone}:${remark.action?.id ?? remark.text}`,
-    ({ tone }) => {
+    ({ tone, action, source, text }) => `${tone}:${action?.id ?? `${source?.uri}:${source?.line}:${text}`}`,
+    ({ tone, source }) => {
       const icon = make("span", "remark-icon");
       icon.setAttribute("aria-hidden", "true");
-      return make("li", `remark ${tone}`, icon, make("span", "remark-text"), make("span", "remark-action"));
+      const says = make(
+        "span",
+        "remark-text",
+        ...(source ? [sourceButton(source, events), ": "] : []),
+        make("span", ""),
+      );
+      return make("li", `remark ${tone}`, icon, says, make("span", "remark-action"));
     },
     (element, { text, action }) => {
       const [, says, place] = element.children;
-      if (says) setText(says, text);
+      if (says?.lastElementChild) setText(says.lastElementChild as HTMLElement, text);
       if (place) paintAction(place, action, events);
     },
   );
+}
+
+function sourceButton({ label, uri, line }: NonNullable<Remark["source"]>, events: PageEvents): HTMLElement {
+  const made = make("button", "link", label);
+  made.type = "button";
+  made.addEventListener("click", () => events.send({ type: "open", uri, line }));
+  return made;
 }
 
 function paintFacts(parent: HTMLElement, facts: readonly Fact[], events: PageEvents): void {

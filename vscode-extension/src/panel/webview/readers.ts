@@ -19,7 +19,7 @@ export function readersView(events: PageEvents): ReadersView {
 
   body.addEventListener("click", (event) => {
     const uri = (event.target as HTMLElement).closest<HTMLElement>("button[data-uri]")?.dataset.uri;
-    if (uri) events.send({ type: "open", uri });
+    if (uri) events.send({ type: "open", uri, line: 0 });
   });
 
   function paintRow(row: HTMLElement, { uri, name, directory, tooltip, cells }: ReadersRow, current: string): void {
