@@ -46,7 +46,12 @@ export const SIGNS: Readonly<Record<FileReader["use"], { sign: string; says: str
 
 export function readersTable(
   { assistants: all, files }: AssistantReadersResult,
-  { folder, current, inUse }: { folder: string; current: string; inUse: ReadonlySet<string> },
+  {
+    folder,
+    home,
+    current,
+    inUse,
+  }: { folder: string; home?: string | undefined; current: string; inUse: ReadonlySet<string> },
 ): ReadersTable {
   const assistants = all.filter(({ name }) => name === current || inUse.has(name));
   const isRepeated = repeated(files.map(({ uri }) => nameOf(uri)));
@@ -65,7 +70,7 @@ export function readersTable(
     rows: files.map(({ uri, readers }) => ({
       uri,
       name: nameOf(uri),
-      directory: isRepeated(nameOf(uri)) ? directoryOf(uri, { folder }) : "",
+      directory: isRepeated(nameOf(uri)) ? directoryOf(uri, { folder, home }) : "",
       tooltip: pathOf(uri, folder),
       cells: readers.flatMap((reader) => {
         const title = titles.get(reader.assistant);

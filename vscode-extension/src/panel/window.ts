@@ -232,12 +232,12 @@ export function windowModel(given: WindowGiven): Bar {
   };
 }
 
-function assistantOf({ assistant, folder }: WindowGiven): Pick<Bar, "assistant" | "readers"> {
+function assistantOf({ assistant, folder, home }: WindowGiven): Pick<Bar, "assistant" | "readers"> {
   if (!assistant) return {};
   const { name, title, readers, inUse } = assistant;
   return {
     assistant: title,
-    ...(readers ? { readers: readersTable(readers, { folder: folder.uri, current: name, inUse }) } : {}),
+    ...(readers ? { readers: readersTable(readers, { folder: folder.uri, home, current: name, inUse }) } : {}),
   };
 }
 

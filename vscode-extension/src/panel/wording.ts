@@ -70,10 +70,15 @@ export function pathOf(uri: string, folder?: string): string {
   }
 }
 
-/** The directory of a file's URI as people say it: from the folder, else from the home directory. */
+/** The directory of a file's URI as people say it: from the folder, above it as `../..`, else from the home directory. */
 export function directoryOf(uri: string, { folder, home }: { folder: string; home?: string | undefined }): string {
   const own = pathOf(uri.slice(0, uri.lastIndexOf("/")), folder);
   const root = pathOf(folder);
+  if (root.startsWith(`${own}/`))
+    return root
+      .slice(own.length)
+      .replace(/\/[^/]+/g, "/..")
+      .slice(1);
   const path = own === root ? "this folder" : own;
   if (home === undefined || path === root || !path.startsWith("/")) return path;
   return path === home ? "~" : path.startsWith(`${home}/`) ? `~${path.slice(home.length)}` : path;

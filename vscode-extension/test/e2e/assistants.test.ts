@@ -1,4 +1,4 @@
-/** What another assistant reads, in the panel of a monorepo: its figures, its files, who reads what, its prompt. */
+/** An assistant's view in the panel of a monorepo: why it is shown, its figures, who reads what, its prompt, its session. */
 import { appendFileSync, mkdirSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import type { FrameLocator } from "playwright-core";
@@ -30,15 +30,30 @@ afterAll(async () => {
 });
 beforeEach(photographFailure);
 
-test("a picked assistant's view has the daemon's figures, row by row", async () => {
-  await pick("Codex");
+test("the view of an assistant in use chooses itself: its name, why, and its order on the page", async () => {
+  const { views, chosen } = await other.request("nexus/view/list", place());
+  const view = views.find(({ name }) => name === chosen);
+  expect(view?.title).toBe("Claude Code");
+  const usage = await other.request("nexus/context/usage", { ...place(), assistant: chosen });
+  expect(await bench.ready()).toMatch(
+    new RegExp(`^Claude Code: about ${usage.total.toLocaleString("en")} of 1,000,000 tokens, `),
+  );
+  expect(await bench.statusText()).toContain(`${usage.total.toLocaleString("en")} of 1M tokens`);
+  expect(await headline()).toBe(`Claude Code: ${view?.reason}`);
+  await panel.locator(".readers tbody tr").first().waitFor();
+  const parts = panel.locator(".head, .remarks, .readers-part, .track, .facts");
+  const classes = await parts.evaluateAll((all) => all.map((one) => one.className));
+  expect(classes).toEqual(["head", "remarks", "readers-part", "track", "facts"]);
+});
+
+test("a picked view has the daemon's figures, row by row", async () => {
+  await choose("Codex", "Codex: you chose it");
   const usage = await other.request("nexus/context/usage", { ...place(), assistant: "codex" });
   expect(usage.total).toBeGreaterThan(0);
   await until(
     () => panel.locator(".used").textContent(),
-    (text) => text === usage.total.toLocaleString("en"),
+    (text) => text === `≈ ${usage.total.toLocaleString("en")}`,
   );
-  expect(await panel.locator(".who").textContent()).toContain("What is read by Codex");
   await bench.unfold("Context Window", "What Costs What");
   for (const { label, tokens } of usage.rows) {
     await bench
@@ -50,15 +65,17 @@ test("a picked assistant's view has the daemon's figures, row by row", async () 
 
 test("who reads what has a row for each file, and opens it", async () => {
   const table = await other.request("nexus/assistant/readers", place());
+  const { views } = await other.request("nexus/view/list", place());
+  const inUse = new Set<string>(views.filter((view) => view.inUse).map(({ name }) => name));
   await panel.locator(".readers tbody tr").first().waitFor();
   expect(await panel.locator(".readers tbody tr").count()).toBe(table.files.length);
   expect(await panel.locator(".readers thead th").allTextContents()).toEqual([
     "File",
-    ...table.assistants.map(({ title }) => title),
+    ...table.assistants.filter(({ name }) => inUse.has(name)).map(({ title }) => title),
   ]);
   const at = table.files.findIndex(({ uri }) => uri === uriOf(path.join(root, "CLAUDE.md")));
   const row = panel.locator(".readers tbody tr").nth(at);
-  const uses = table.files[at]?.readers.map(({ use }) => use);
+  const uses = table.files[at]?.readers.filter(({ assistant }) => inUse.has(assistant)).map(({ use }) => use);
   expect(await row.locator("td").evaluateAll((cells) => cells.map((cell) => cell.className.split(" ")[0]))).toEqual(
     uses,
   );
@@ -91,12 +108,14 @@ test("the prompt is what the assistant sends", async () => {
   expect(text).toContain("A handler opens no connection");
 });
 
-test("the way back leads to the folder's own view", async () => {
-  await panel.locator(".who .link").click();
-  await panel.locator(".who").waitFor({ state: "hidden" });
+test("Nexus's own view is as it is without assistants", async () => {
+  await bench.command("Nexus: Choose the View");
+  await bench.choose("Nexus(?!:)"); // no command
+  await panel.locator(".who.view").waitFor({ state: "hidden" });
   await panel.locator(".readers-part").waitFor({ state: "hidden" });
   const usage = await other.request("nexus/context/usage", place());
   expect(usage.model).toBe(await panel.locator(".place .model").textContent());
+  expect(await bench.ready()).toMatch(/^Nexus: /);
 });
 
 test("a session of Claude Code that runs here appears by itself, and is followed", async () => {
@@ -112,8 +131,7 @@ test("a session of Claude Code that runs here appears by itself, and is followed
     .row("Conversations", /Where is the gate/)
     .first()
     .waitFor();
-  await remark.locator(".link").click();
-  await panel.locator(".who", { hasText: "Claude Code" }).waitFor();
+  await choose("Automatic", "Claude Code: it runs here");
   await until(
     () => panel.locator(".used").textContent(),
     (text) => text === "19,000",
@@ -128,8 +146,11 @@ test("a session of Claude Code that runs here appears by itself, and is followed
   );
   const cache = panel.locator(".fact", { hasText: "of the last request was cached" });
   expect(await cache.textContent()).toMatch(/90\.4 % of the last request was cached; cold in [45]:\d\d/);
-  await panel.locator(".who .link").click();
-  await panel.locator(".who").waitFor({ state: "hidden" });
+  expect(await bench.ready()).toBe("Claude Code: 21,000 of 200,000 tokens, 11 %");
+  await choose("Codex", "Codex: you chose it");
+  await remark.locator(".link").click();
+  await panel.locator(".who.view", { hasText: "Claude Code: you chose it" }).waitFor();
+  await remark.waitFor({ state: "detached" });
 });
 
 /** A turn as Claude Code writes it: a message of the user, an answer, and what the provider counted. */
@@ -156,10 +177,15 @@ function turn(number: number, usage: Record<string, number>): string {
   return records.map((record) => `${JSON.stringify(record)}\n`).join("");
 }
 
-async function pick(title: string): Promise<void> {
-  await bench.command("Nexus: Pick Assistant");
-  await bench.choose(title);
-  await panel.locator(".who", { hasText: title }).waitFor();
+/** Picks a view, or none, and waits until the panel says so. */
+async function choose(item: string, says: string): Promise<void> {
+  await bench.command("Nexus: Choose the View");
+  await bench.choose(item);
+  await panel.locator(".who.view", { hasText: says }).waitFor();
+}
+
+async function headline(): Promise<string | null> {
+  return panel.locator(".who.view").textContent();
 }
 
 function place() {

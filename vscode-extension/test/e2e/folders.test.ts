@@ -37,21 +37,25 @@ test("a workspace of two folders shows the one of the editor", async () => {
   }
 });
 
-test("a folder with nothing but an AGENTS.md has its layers, figures and lenses, and stays as it is", async () => {
+test("a folder with nothing but an AGENTS.md has Codex's layers, figures and lenses, and stays as it is", async () => {
   const folder = path.join(world().root, "workspaces/agents-only");
   mkdirSync(folder);
   writeFileSync(path.join(folder, "AGENTS.md"), "# Rules\n\nBe brief.\n\n## Tests\n\nEvery change has one.\n");
   const other = await Daemon.start(world(), folder);
   onTestFinished(() => other.stop());
   const bench = await window({ workspace: folder, file: path.join(folder, "AGENTS.md") });
-  const usage = await other.request("nexus/context/usage", { workspaceFolder: uriOf(folder), nextTurn: NEXT_TURN });
-  const { layers } = await other.request("nexus/context/layers", { workspaceFolder: uriOf(folder) });
+  const place = { workspaceFolder: uriOf(folder), assistant: "codex" };
+  const usage = await other.request("nexus/context/usage", place);
+  const { layers } = await other.request("nexus/context/layers", place);
   const tokens = layers.flatMap((layer) => layer.files).find(({ uri }) => uri.endsWith("/AGENTS.md"))?.tokens;
   expect(tokens).toBeGreaterThan(0);
   const [total, available] = [whole(usage.total), whole(usage.available)];
-  expect(await bench.ready()).toBe(`Nexus: ${total} of ${available} tokens, ${usage.percent} %`);
+  expect(await bench.ready()).toBe(`Codex: about ${total} of ${available} tokens, ${usage.percent} %`);
   const panel = await bench.openPanel();
-  expect(await panel.locator(".window .used").innerText()).toBe(total);
+  expect(await panel.locator(".window .used").innerText()).toBe(`≈ ${total}`);
+  const { views, chosen } = await other.request("nexus/view/list", { workspaceFolder: uriOf(folder) });
+  const reason = views.find(({ name }) => name === chosen)?.reason;
+  expect(await panel.locator(".who.view").innerText()).toBe(`Codex: ${reason}`);
   const [codex, ...others] = await until(
     async () => (await lenses(bench)).flatMap((lens) => lens.split(" | ")),
     (all) => all.length > 0,
@@ -63,11 +67,8 @@ test("a folder with nothing but an AGENTS.md has its layers, figures and lenses,
     () => bench.rows("Layers"),
     (all) => all.length > layers.length,
   );
-  const isOwn = (row: string) => /^(layer This folder|AGENTS\.md), /.test(row);
-  expect(rows.filter(isOwn)).toEqual([
-    `layer This folder, ${tokens} tokens`,
-    `AGENTS.md, instructions, ${tokens} tokens`,
-  ]);
+  const isOwn = (row: string) => /^(layer Project|AGENTS\.md), /.test(row);
+  expect(rows.filter(isOwn)).toEqual([`layer Project, ${tokens} tokens`, `AGENTS.md, instructions, ${tokens} tokens`]);
   expect(readdirSync(folder)).toEqual(["AGENTS.md"]);
   await bench.close();
 });

@@ -221,7 +221,7 @@ test(
     const folder = path.join(monorepo(world(), "assistants"), "packages/api");
     const bench = await open(folder, path.join(folder, "AGENTS.md"));
     await bench.openPanel();
-    await bench.command("Nexus: Pick Assistant");
+    await bench.command("Nexus: Choose the View");
     await bench.page.waitForTimeout(SETTLE_MS);
     await look(bench, "assistants-pick");
     await bench.choose("Claude Code");
