@@ -74,11 +74,10 @@ export function pathOf(uri: string, folder?: string): string {
 export function directoryOf(uri: string, { folder, home }: { folder: string; home?: string | undefined }): string {
   const own = pathOf(uri.slice(0, uri.lastIndexOf("/")), folder);
   const root = pathOf(folder);
-  if (root.startsWith(`${own}/`))
-    return root
-      .slice(own.length)
-      .replace(/\/[^/]+/g, "/..")
-      .slice(1);
+  if (own !== home && root.startsWith(`${own}/`)) {
+    const levels = root.slice(own.length + 1).split("/");
+    return levels.map(() => "..").join("/");
+  }
   const path = own === root ? "this folder" : own;
   if (home === undefined || path === root || !path.startsWith("/")) return path;
   return path === home ? "~" : path.startsWith(`${home}/`) ? `~${path.slice(home.length)}` : path;

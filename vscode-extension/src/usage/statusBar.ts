@@ -142,7 +142,7 @@ export function usageTable(
   const who = plain(assistant ?? (agent ? `as ${agent}` : place.session));
   const rows = byPart(usage).map(
     ({ part, tokens, exact }) =>
-      `| ${plain(styleOf(part).title)} | ${exact ? "" : "≈ "}${exactly(tokens)} | ${shareOf(tokens, usage.total)} |`,
+      `| ${plain(styleOf(assistant !== undefined && part === "nexus" ? "program" : part).title)} | ${exact ? "" : "≈ "}${exactly(tokens)} | ${shareOf(tokens, usage.total)} |`,
   );
   const counted = usage.counter.exact
     ? `counted with ${plain(usage.counter.name)}`

@@ -101,6 +101,20 @@ test("the tooltip is a table by part, and says nothing as code that a folder is 
   ]);
 });
 
+test("the tooltip of an assistant has its own prompt, why its view is shown, and no command of Nexus's", () => {
+  const usage = usageOf([{ category: "system", tokens: 18_844, exact: false }], { percent: 120, over: true });
+  const table = usageTable(usage, { folder: "a", session: "main", assistant: "Claude Code", reason: "it runs here" });
+  expect(table).toContain("**a · Claude Code**: it runs here");
+  expect(table).toContain("| Prompt and tools | ≈ 18,844 | 100 % |");
+  expect(table).not.toMatch(/Nexus's|nexus\.(?:compact|switchSession|pickModel)|compact the/);
+});
+
+test("figures with an estimated part are an estimate", () => {
+  const parts = [{ part: "program" as const, tokens: 10_500, exact: false }];
+  const { text } = usageText(usageOf([{ tokens: 10_528 }], { parts }), THRESHOLDS, { assistant: "Codex $(x)" });
+  expect(text).toBe("Codex $ (x): ≈ 10,528 of 200k tokens, 5.3 %");
+});
+
 test.each([
   ["finding", "$(loading~spin) Nexus"],
   ["installing", "$(loading~spin) Nexus: installing"],
