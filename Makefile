@@ -3,7 +3,7 @@
 # make test-vscode    the VS Code extension in a real VS Code; wants Node.js with npm, fetches the rest once
 # make prepare-vscode fetches what those tests run in: CI does so while it checks types
 # make test-assistants  the profiles beside the real Claude Code, Codex, opencode and Gemini CLI (npm, 1.2 GB, minutes)
-# make mutate-vscode  whether those tests notice fourteen deliberate breakages of the extension (a quarter of an hour)
+# make mutate-vscode  whether those tests notice fifteen deliberate breakages of the extension (a quarter of an hour)
 # make check          format, lint, strict types, tests: what CI runs
 # make coverage       the branches that each suite covers; fails below 95 % of the library
 # make bench          every promise beside a peer or a floor of the same run, in one table (benchmarks/README.md)

@@ -18,6 +18,18 @@ const FEATURES = "daemon/nexus_daemon/features";
 /** @type {readonly Breakage[]} */
 export const BREAKAGES = [
   {
+    name: "the view is always that of Nexus",
+    edits: [
+      {
+        file: `${SRC}/focus.ts`,
+        find: "name === list.chosen)",
+        put: "name === NEXUS)",
+      },
+    ],
+    file: "folders",
+    noticedBy: "a folder with nothing but an AGENTS.md has Codex's layers, figures and lenses, and stays as it is",
+  },
+  {
     name: "the chosen search hit is ignored",
     edits: [
       {

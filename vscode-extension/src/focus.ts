@@ -36,7 +36,8 @@ export function makeFocus(memory: vscode.Memento, views: Views = NOTHING_LISTED)
   function view(): ViewInfo | undefined {
     const list = folder && views.of(folder);
     const picked = list?.views.find(({ name }) => name === pickedView());
-    return picked ? { ...picked, reason: PICKED } : list?.views.find(({ name }) => name === list.chosen);
+    if (picked) return { ...picked, reason: picked.inUse ? PICKED : `${PICKED}; ${picked.reason}` };
+    return list?.views.find(({ name }) => name === list.chosen);
   }
 
   let lastView = JSON.stringify(view());

@@ -24,7 +24,7 @@ export interface UsageScope {
 }
 
 /** Assistants whose sessions the server can read. */
-const WITH_SESSIONS: ReadonlySet<string> = new Set(["claude-code", "codex", "opencode"]);
+const WITH_SESSIONS: ReadonlySet<string> = new Set(["claude-code", "codex", "opencode", "gemini"]);
 
 export interface Cost {
   readonly scope: UsageScope;

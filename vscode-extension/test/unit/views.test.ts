@@ -62,6 +62,8 @@ test("the status bar waits for the view, names it, and says why", async () => {
   await vi.runAllTimersAsync();
   expect(item.text).toBe("$(layers) 618 / 200k 0.3 %");
   expect(item.tooltip.value).toContain("**a · main**: you chose it");
+  focus.pickView("cursor");
+  expect(focus.view?.reason).toBe("you chose it; nothing of it is here");
   focus.pickView(undefined);
   await vi.runAllTimersAsync();
   expect(item.text).toMatch(/^Claude Code: /);
