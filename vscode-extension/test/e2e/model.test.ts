@@ -4,7 +4,7 @@ import path from "node:path";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { Daemon, uriOf } from "./harness/daemon.ts";
 import { photographFailure, prepared, until, window, world } from "./harness/each.ts";
-import type { Workbench } from "./harness/workbench.ts";
+import { plain, type Workbench } from "./harness/workbench.ts";
 
 /** 60,000 tokens: much of any window here. */
 const LONG = "Always write the tests first.\n".repeat(10_000);
@@ -161,7 +161,7 @@ async function shown(where: Workbench): Promise<Shown> {
   return {
     model: await text(".place .model"),
     of: await text(".place .of"),
-    lens: /of (≈ )?[\d.]+k/.exec(await lens.innerText())?.[0] ?? "",
+    lens: /Nexus: [^|]*?(of (?:≈ )?[\d.]+k)/.exec(plain(await lens.innerText()))?.[1] ?? "",
     problem: /the [\d,]+(?= that a request may take)/.exec((await problem.getAttribute("aria-label")) ?? "")?.[0] ?? "",
     percent: await text(".figures .percent"),
   };
