@@ -3,7 +3,7 @@ import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync }
 import path from "node:path";
 import type { FrameLocator } from "playwright-core";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
-import { Daemon, NEXT_TURN, uriOf } from "./harness/daemon.ts";
+import { Daemon, uriOf } from "./harness/daemon.ts";
 import { photographFailure, prepared, until, window, world } from "./harness/each.ts";
 import { servers, signal } from "./harness/processes.ts";
 import { type Workbench, withoutSpaces } from "./harness/workbench.ts";
@@ -58,9 +58,9 @@ test("an installation that fails says why, and can be tried again", async () => 
   await bench.press("could not be installed", "Try Again");
   const other = await Daemon.start(world(), folder);
   try {
-    const usage = await other.request("nexus/context/usage", { workspaceFolder: uriOf(folder), nextTurn: NEXT_TURN });
+    const usage = await other.request("nexus/context/usage", { workspaceFolder: uriOf(folder), assistant: "codex" });
     const [total, available] = [usage.total, usage.available].map((one) => new Intl.NumberFormat("en").format(one));
-    expect(await bench.ready()).toBe(`Nexus: ${total} of ${available} tokens, ${usage.percent} %`);
+    expect(await bench.ready()).toBe(`Codex: about ${total} of ${available} tokens, ${usage.percent} %`);
   } finally {
     await other.stop();
   }
