@@ -176,12 +176,23 @@ def test_what_is_wrong_with_a_file_is_said_with_its_line(place: Place) -> None:
 def test_sessions_are_listed(chat: Place) -> None:
     chat.run("fork", "chat", "other", "--turn", "1")
     rows = [line.split() for line in chat.run("list")[0].splitlines() if line.strip(" ─")]
-    tokens = [one["tokens"] for one in chat.json("list")["sessions"]]
-    assert rows == [
-        ["session", "turns", "messages", "tokens", "changed", "forked", "from"],
-        ["other", "1", "2", str(tokens[0]), "<time>", "chat"],
-        ["chat", "2", "4", str(tokens[1]), "<time>"],
-        ["2", "sessions", "3", "6", str(sum(tokens))],
+    listed = {one["session"]: one for one in chat.json("list")["sessions"]}
+    tokens = {name: str(one["tokens"]) for name, one in listed.items()}
+    threads = {name: one["thread"][:8] for name, one in listed.items()}
+    assert rows.pop(0) == ["session", "title", "program", "last", "turn", "window", "cost", "kept"]
+    assert sorted(rows, key=len) == [
+        ["2", "conversations", str(sum(map(int, tokens.values()))), "–"],
+        [threads["chat"], "chat", "Nexus", "<time>", tokens["chat"], "–", "yes"],
+        [
+            threads["other"],
+            "other",
+            *["(fork", "of", "chat)"],
+            "Nexus",
+            "<time>",
+            tokens["other"],
+            "–",
+            "yes",
+        ],
     ]
     listed = chat.json("list")["sessions"][0]
     assert (listed["session"], listed["turns"], listed["messages"], listed["forkedFrom"]) == (
@@ -193,9 +204,9 @@ def test_a_list_fits_a_terminal(chat: Place, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setenv("COLUMNS", "80")
     chat.run("rename", "chat", "long " * 20)
     out, _ = chat.run("list")
-    assert "forked" not in out
+    assert "kept" not in out
     (row,) = (line for line in out.splitlines() if "<time>" in line)
-    assert row.lstrip().startswith("long long long") and "…" in row
+    assert " long long long" in row and "…" in row
 
 
 def test_an_empty_list_says_where_there_are_some(place: Place, tmp_path: Path) -> None:
@@ -203,12 +214,15 @@ def test_an_empty_list_says_where_there_are_some(place: Place, tmp_path: Path) -
     place.run("import", str(place.file))
     _, err = place.run("list", "--folder", str(tmp_path / "gone"), code=2)
     assert err == "nexus sessions: /gone is not a folder.\n"
-    _, err = place.run("list", "--folder", str(tmp_path))
-    assert err == "nexus sessions:  has no sessions; 1 other folder has: see nexus sessions list --all.\n"
+    (tmp_path / "empty").mkdir()
+    _, err = place.run("list", "--folder", str(tmp_path / "empty"))
+    assert (
+        err == "nexus sessions: /empty has no sessions; 1 other folder has: see nexus sessions list --all.\n"
+    )
     out, _ = place.run("list", "--all", "--folder", str(tmp_path))
-    assert [line.split() for line in out.splitlines() if line.strip(" ─")] == [
-        ["session", "folder", "turns", "messages", "tokens", "changed"],
-        ["chat", "/project", "2", "4", "31", "<time>"],
+    assert [line.split()[1:] for line in out.splitlines() if line.strip(" ─")] == [
+        ["title", "program", "folder", "last", "turn", "window", "cost", "kept"],
+        ["chat", "Nexus", "/project", "<time>", "31", "–", "yes"],
     ]
 
 
@@ -457,7 +471,7 @@ def test_a_broken_export_leaves_no_empty_session(place: Place) -> None:
 nexus sessions: /chat.jsonl:2: The line is not valid JSON; the turn is left out.
 nexus sessions: /chat.jsonl:1: The session 'a' has no turn that can be read; it is left out.
 """)
-    assert place.json("list") == {"sessions": []}
+    assert place.json("list")["sessions"] == []
 
 
 @pytest.mark.parametrize("name", ["", "a\x1b[31m"])
@@ -760,9 +774,9 @@ def test_the_least_columns_leave_a_narrow_terminal(
 @pytest.mark.parametrize(
     ("columns", "shown"),
     [
-        (40, ["session", "folder"]),
-        (80, ["session", "folder", "turns", "tokens", "changed"]),
-        (120, ["session", "folder", "turns", "messages", "tokens", "changed", "forked from"]),
+        (40, ["session", "title"]),
+        (80, ["session", "title", "folder", "turn", "window"]),
+        (120, ["session", "title", "program", "folder", "last turn", "window", "cost", "kept"]),
     ],
 )
 def test_the_name_of_a_session_never_leaves(
@@ -773,7 +787,8 @@ def test_the_name_of_a_session_never_leaves(
     out, _ = chat.run("list", "--all")
     lines = [line for line in out.splitlines() if line.strip()]
     assert max(map(len, lines)) <= columns
-    assert re.split(r"\s{2,}", lines[0].strip()) == shown
+    (header,) = (line for line in lines if "session " in line)
+    assert re.split(r"\s{2,}", header.strip()) == shown
     assert "the conversati" in out
 
 

@@ -55,6 +55,7 @@ class Session(msgspec.Struct, frozen=True):
     head: Head
     created: str  # ISO 8601, UTC; for people
     updated: str
+    last_turn: str | None = None  # when its last turn began: of an import, in its program
     agent: str | None = None
     forked_from: str | None = None  # name of the session that it was forked from
     parameters: Mapping[str, Any] = {}  # of the model, as the session was created with

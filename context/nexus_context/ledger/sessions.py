@@ -51,7 +51,7 @@ LEFT JOIN thread AS owner ON owner.id = iif(thread.seq > thread.base_seq, thread
 _SESSION = """
 SELECT session.workspace, session.name, session.created, session.updated, session.agent, given.parameters,
     origin.name, thread.key, owner.key, thread.seq, thread.messages, thread.tokens, thread.id,
-    last.in_force, last.undone,
+    last.in_force, last.undone, last.created,
     source.assistant, source.id, source.path, source.parent, (
         SELECT above.name FROM mirror JOIN session AS above ON above.id = mirror.session
         WHERE mirror.assistant = source.assistant AND mirror.id = source.parent)
@@ -356,7 +356,8 @@ def now() -> str:
 
 def _session(connection: apsw.Connection, columns: tuple[Any, ...]) -> Session:
     *columns, assistant, program_id, path, above, above_name = columns  # type: ignore[assignment]
-    *names, agent, parameters, origin, key, owner, seq, messages, tokens, thread, in_force, undone = columns
+    *columns, thread, in_force, undone, last_turn = columns  # type: ignore[assignment]
+    *names, agent, parameters, origin, key, owner, seq, messages, tokens = columns
     last = None if owner is None else turn_name(owner, seq)
     head = Head(thread=key, turn=last, seq=seq, messages=messages, tokens=tokens)
     parts = segments(connection, thread)
@@ -370,6 +371,7 @@ def _session(connection: apsw.Connection, columns: tuple[Any, ...]) -> Session:
         head=head,
         created=created,
         updated=updated,
+        last_turn=last_turn,
         agent=agent,
         parameters=optional_value(parameters) or {},
         forked_from=origin,

@@ -177,6 +177,7 @@ def _info(session: "Session") -> protocol.SessionInfo:
         tokens=session.sent_tokens,
         created=session.created,
         updated=session.updated,
+        last_turn=session.last_turn,
         agent=session.agent,
         forked_from=session.forked_from,
         estimated=SimpleTokenCounter.name in session.counters,

@@ -68,6 +68,7 @@ class SessionInfo(Sparse, frozen=True):
     tokens: int
     created: str  # when, in ISO 8601
     updated: str  # when it last changed
+    last_turn: str | None = None  # when its last turn began: of an import, in its program, if that says it
     agent: str | None = None  # the agent that it belongs to
     forked_from: str | None = None  # the conversation that it is a fork of
     model: str | None = None  # the model that the user picked for it in the editor

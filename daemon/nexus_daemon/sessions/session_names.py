@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from difflib import get_close_matches
 
+from nexus_context.assistants.tracking.conversations import id_begins
 from nexus_context.ledger.errors import LedgerError
 from nexus_context.ledger.records import Session
 from nexus_context.ledger.store import Ledger
@@ -37,8 +38,12 @@ def sessions_that_begin(sessions: Sequence[Session], beginning: str) -> list[Ses
     return [
         one
         for one in sessions
-        for ids in [(one.name, one.head.thread, one.origin.id if one.origin else "")]
-        if beginning and any(each.startswith(beginning) for each in ids)
+        if beginning
+        and (
+            one.name.startswith(beginning)
+            or one.head.thread.startswith(beginning)
+            or (one.origin is not None and id_begins(one.origin.id, beginning))
+        )
     ]
 
 

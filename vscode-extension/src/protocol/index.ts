@@ -2240,6 +2240,8 @@ export interface SessionInfo {
   created: string;
   /** when it last changed */
   updated: string;
+  /** when its last turn began: of an import, in its program, if that says it */
+  lastTurn?: string;
   /** the agent that it belongs to */
   agent?: string;
   /** the conversation that it is a fork of */

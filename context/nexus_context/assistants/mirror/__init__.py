@@ -8,6 +8,7 @@ growth            what the provider's usages say about our counts
 session_turns     conversations as turns for the ledger
 existing_turns    what a conversation adds to its session
 session_writer    what is new into the ledger
+session_reader    conversations and turns of a file, without a ledger
 runs              all files, or one session, into a ledger
 """
 

@@ -12,7 +12,7 @@
 import contextlib
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
@@ -86,6 +86,19 @@ class TranscriptExcerpt(msgspec.Struct, frozen=True, kw_only=True):
     is_last: bool
     is_waiting: bool = False
     problems: tuple[str, ...] = ()
+
+
+def read_excerpts(file: TranscriptFile, start: Progress, *, now: float) -> Iterator[TranscriptExcerpt]:
+    """What a file has from a place on, or all of it if it does not continue there: `read_excerpt`."""
+    while True:
+        excerpt = read_excerpt(file, start, now=now)
+        if excerpt is None:
+            start = Progress()
+            continue
+        yield excerpt
+        if excerpt.is_last:
+            return
+        start = excerpt.next
 
 
 def read_excerpt(file: TranscriptFile, start: Progress, *, now: float) -> TranscriptExcerpt | None:

@@ -205,13 +205,4 @@ def _read_file(file: TranscriptFile, start: Progress, folder: str | None) -> Ite
         return
     if folder is not None and start.folder is not None and not is_within(start.folder, folder):
         return
-    now = time.time()
-    while True:
-        excerpt = excerpts.read_excerpt(file, start, now=now)
-        if excerpt is None:
-            start = Progress()
-            continue
-        yield excerpt
-        if excerpt.is_last:
-            return
-        start = excerpt.next
+    yield from excerpts.read_excerpts(file, start, now=time.time())

@@ -60,6 +60,17 @@ def read_changed(path: str, read: dict[str, int], folder: str | None) -> Iterato
         connection.close()
 
 
+def read_session(path: str, name: str) -> ExportedSession | None:
+    """One session; None if there is none. apsw.Error if the database cannot be read."""
+    connection = opencode.connect(path)
+    try:
+        connection.execute("BEGIN")
+        is_there = connection.execute(_SESSION, (name,)).fetchone() is not None
+        return _read(connection, path, name, 0) if is_there else None
+    finally:
+        connection.close()
+
+
 def _read(connection: apsw.Connection, path: str, name: str, changed: int) -> ExportedSession:
     columns: Any = connection.execute(_SESSION, (name,)).fetchone()
     _, parent, directory, title, version, revert, created = columns

@@ -1,12 +1,15 @@
-"""Manage the conversations in the ledger: list, show, search, export, import, keep, append, compact, fork.
+"""Manage conversations: list, show, search, export, import, keep, append, compact, fork.
 
-A session is one conversation of one folder: the current one, or that of --folder. The session that editors
-use by default is called main.
+list, show and search have those of all programs, the others those in the ledger. A session is one
+conversation of one folder: the current one, or that of --folder. The session that editors use by default is
+called main.
 """
 
 import argparse
 import importlib
+import time
 from collections.abc import Callable
+from datetime import datetime
 from typing import NamedTuple
 
 from nexus_context.assistants.programs import WITH_SESSIONS
@@ -38,6 +41,22 @@ exit codes: 0 success; 1 failure, also of a part; 2 wrong usage
 
 ROLES = ("user", "assistant")
 """Roles of a message that is given as a text."""
+
+LIST = """\
+One list of Nexus's own conversations and those of Claude Code, Codex, opencode and Gemini CLI, in the folder
+and in those inside it, the last turn first. A conversation that is kept (nexus sessions keep) and its file
+are one row.
+
+  session    the beginning of its id, for nexus sessions show
+  folder     where it is, if not the folder itself
+  last turn  in the conversation, not when it was imported or kept
+  window     tokens of a program's last request; of others, what the next request would send
+  cost       what its program states, else its sums by list prices; of Nexus's own none is known
+  kept       whether the ledger has it
+
+The last row is the sum. With --json, sessions has what the ledger keeps of the folder, conversations the
+list, total the sum.
+"""
 
 SEARCH = """\
 All words must occur; upper and lower case and accents make no difference.
@@ -123,11 +142,20 @@ with a new chain: sessions that are intact as they were, of others the turns who
 
 
 def _list(command: argparse.ArgumentParser) -> None:
-    _all(command, "list the sessions of all folders")
+    _all(command, "list the conversations of all folders")
+    command.add_argument(
+        "--program", choices=("nexus", *WITH_SESSIONS), help="list only the conversations of one program"
+    )
+    command.add_argument(
+        "--since",
+        type=_time,
+        metavar="WHEN",
+        help="list only those whose last turn is not older: a day, as 2026-11-28, or 7d, 12h",
+    )
     command.add_argument(
         "--assistants",
         action="store_true",
-        help="list the sessions that Claude Code, Codex, opencode and Gemini CLI have here, and below",
+        help="list only the sessions that Claude Code, Codex, opencode and Gemini CLI have in their files",
     )
     _json(command)
 
@@ -301,6 +329,19 @@ def _number(text: str) -> int:
     return int(text)
 
 
+def _time(text: str) -> float:
+    """A day or how long ago, as seconds since 1970."""
+    count, unit = text[:-1], {"d": 86_400, "h": 3_600}.get(text[-1:])
+    try:
+        if unit is not None and count.isascii() and count.isdecimal():
+            return time.time() - int(count) * unit
+        return datetime.fromisoformat(text).timestamp()
+    except (ValueError, OverflowError, OSError):
+        raise argparse.ArgumentTypeError(
+            f"{text} is neither a day, such as 2026-11-28, nor a time ago, such as 7d or 12h"
+        ) from None
+
+
 class _Action(NamedTuple):
     """One thing to do: the module that does it, its options, help, and longer text below the options."""
 
@@ -311,9 +352,11 @@ class _Action(NamedTuple):
 
 
 ACTIONS = {
-    "list": _Action("list_show", _list, "list the sessions of a folder, most recently changed first"),
-    "show": _Action("list_show", _show, "show the messages of a session, a line each"),
-    "search": _Action("list_show", _search, "find messages by their words", SEARCH),
+    "list": _Action(
+        "conversation_list", _list, "list the conversations of all programs in a folder and inside it", LIST
+    ),
+    "show": _Action("show_search", _show, "show the messages of a session, a line each"),
+    "search": _Action("show_search", _search, "find messages by their words", SEARCH),
     "export": _Action(
         "transfer", _export, "write a session to a file: all of it as JSON lines, or for reading"
     ),

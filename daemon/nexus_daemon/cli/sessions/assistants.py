@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from nexus_context.assistants.programs import PROGRAMS
+from nexus_context.assistants.reading.record_values import seconds
 from nexus_context.assistants.tracking import AssistantSession, Usage, find_sessions
 from nexus_context.text.redact import redact
 from nexus_context.text.visible import visible_line
@@ -24,10 +25,14 @@ def run_list(options: argparse.Namespace) -> int:
     inputs = load_inputs()
     folder = None if options.all else workspace_of(options.folder)
     assistant_sessions = find_sessions(str(inputs.user_home), inputs.environ, folder)
-    for reason, paths in _by_reason(assistant_sessions.failures).items():
-        output.complain("sessions", f"{output.counted(len(paths), 'file')} not read: {reason} ({paths[0]})")
+    complain_of(assistant_sessions.failures)
     code = 1 if assistant_sessions.failures else 0
-    sessions = assistant_sessions.sessions
+    program, since = options.program, options.since
+    sessions = [
+        session
+        for session in assistant_sessions.sessions
+        if program in (None, session.assistant) and (since is None or seconds(session.changed) >= since)
+    ]
     if options.json:
         output.json_value(
             {"sessions": [_values(session) for session in sessions], "totals": list(_totals(sessions))}
@@ -42,18 +47,19 @@ def run_list(options: argparse.Namespace) -> int:
     return code
 
 
-def _by_reason(failures: Sequence[tuple[str, str]]) -> dict[str, list[str]]:
-    """The paths that cannot be read, by the reason."""
+def complain_of(failures: Sequence[tuple[str, str]]) -> None:
+    """Print what cannot be read: paths with the reason of each."""
     reasons: dict[str, list[str]] = {}
     for path, reason in failures:
         reasons.setdefault(reason, []).append(path)
-    return reasons
+    for reason, paths in reasons.items():
+        note(f"{output.counted(len(paths), 'file')} not read: {reason} ({paths[0]})")
 
 
 def _print(sessions: Sequence[AssistantSession], *, folders: bool) -> None:
     titles = [visible_line(redact(session.prompt or UNSTATED) + _fork(session)) for session in sessions]
     columns = [
-        Column("session", _short_ids([session.id for session in sessions])),
+        Column("session", short_ids([session.id for session in sessions])),
         Column("title", titles, least=LEAST_TITLE),
         Column("assistant", [session.assistant for session in sessions], worth=4),
         Column("model", [visible_line(session.model or UNSTATED) for session in sessions], worth=2),
@@ -79,8 +85,8 @@ def _fork(session: AssistantSession) -> str:
     return "" if session.fork_of is None else f" (fork of {session.fork_of[:LEAST_ID]})"
 
 
-def _short_ids(ids: Sequence[str]) -> list[str]:
-    """The ids, cut where that leaves them different."""
+def short_ids(ids: Sequence[str]) -> list[str]:
+    """The ids for people, cut where that leaves them different."""
     length = LEAST_ID
     while length < max(map(len, ids)) and len({each[:length] for each in ids}) < len(set(ids)):
         length += 1

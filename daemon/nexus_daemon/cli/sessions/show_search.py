@@ -1,100 +1,54 @@
-"""`nexus sessions list`, `show` and `search`."""
+"""`nexus sessions show` and `search`."""
 
 import argparse
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+import apsw
 import msgspec
 from rich.text import Text
 
+from nexus_context.assistants.tracking.conversations import ListedConversation
 from nexus_context.conversation.compaction.receipt import opaque_provider
 from nexus_context.conversation.message import Message, content_of, text_of
 from nexus_context.conversation.summary import readable
-from nexus_context.disk import files
+from nexus_context.errors import RequestError
+from nexus_context.ledger.records import Turn
 from nexus_context.ledger.rows import json_text
 from nexus_context.ledger.search import AFTER, BEFORE
 from nexus_context.ledger.search_query import expression
-from nexus_context.text.redact import redact_arguments, redact_message
+from nexus_context.text.decoding import convert_to
+from nexus_context.text.redact import redact, redact_arguments, redact_message
 from nexus_context.text.visible import visible_line
 from nexus_daemon import protocol
-from nexus_daemon.api import stored_sessions as handlers
+from nexus_daemon.api import stored_sessions
 from nexus_daemon.cli import output
 from nexus_daemon.cli.asking import FolderClient, reading
-from nexus_daemon.cli.folder import absolute, short_path
-from nexus_daemon.cli.open_session import BEGINS_SESSIONS, note, workspace_of
-from nexus_daemon.cli.tables import ROLE_COLOURS, Column, print_columns, print_sentence
+from nexus_daemon.cli.folder import absolute
+from nexus_daemon.cli.open_session import note, workspace_of
+from nexus_daemon.cli.sessions.conversation_list import (
+    conversation_values,
+    dollars,
+    find_in_programs,
+    join,
+    list_stored,
+    path_of,
+    program_title,
+    session_values,
+    tokens_of,
+)
+from nexus_daemon.cli.tables import ROLE_COLOURS, print_sentence
 from nexus_daemon.lsp import convert
 from nexus_daemon.protocol import SessionInfo
+from nexus_daemon.sessions.session_names import MOST_NAMED
 
 LAST_TURNS = 20
 """Turns to print on a terminal without --last."""
-LEAST_NAME = 16
-"""Columns of a session's name to print, however narrow the terminal is."""
 MOST_TEXT = 200
 """Code points of a message to print."""
 
 _MATCH = re.compile(f"{BEFORE}([^{BEFORE}{AFTER}]*){AFTER}")
-
-
-# ---------------------------------------------------------------- list
-
-
-def run_list(options: argparse.Namespace) -> int:
-    if options.assistants:
-        from nexus_daemon.cli.sessions import assistants  # most lists are of our own sessions
-
-        return assistants.run_list(options)
-    workspace = workspace_of(options.folder)
-    with reading("sessions", absolute(options.folder)) as client:
-        sessions = _listed(client, None if options.all else client.uri)
-        # a deleted folder may still have sessions
-        if not (sessions or options.all or files.is_dir(str(absolute(options.folder)))):
-            note(f"{options.folder} is not a folder.")
-            return 2
-        if options.json:
-            output.json_value({"sessions": [_session_values(one, workspace) for one in sessions]})
-            return 0
-        if not sessions:
-            text = f"There are no sessions yet. {BEGINS_SESSIONS}"
-            if not options.all and (others := {one.workspace_folder for one in _listed(client, None)}):
-                folders = "1 other folder has" if len(others) == 1 else f"{len(others):,} other folders have"
-                text = f"{workspace} has no sessions; {folders}: see nexus sessions list --all."
-            note(text)
-            return 0
-    _print_sessions(sessions, folders=options.all)
-    return 0
-
-
-def _listed(client: FolderClient, uri: str | None) -> Sequence[SessionInfo]:
-    return client.ask(handlers.list_sessions, protocol.ListParams(uri)).sessions
-
-
-def _print_sessions(sessions: Sequence[SessionInfo], *, folders: bool) -> None:
-    several = len(sessions) > 1
-    name = f"{len(sessions):,} sessions" if several else ""
-    columns = [
-        Column("session", [visible_line(one.session) for one in sessions], least=LEAST_NAME, footer=name)
-    ]
-    if folders:
-        places = [short_path(_path(one.workspace_folder or "")) for one in sessions]
-        columns.append(Column("folder", places, worth=6, least=LEAST_NAME))
-    for title, counts, cells, worth in (
-        ("turns", [one.turns for one in sessions], None, 3),
-        ("messages", [one.messages for one in sessions], None, 2),
-        ("tokens", [one.tokens for one in sessions], [_tokens(one) for one in sessions], 5),
-    ):
-        total = f"{sum(counts):,}" if several else ""
-        cells = cells or [f"{count:,}" for count in counts]
-        columns.append(Column(title, cells, worth=worth, justify="right", footer=total))
-    columns.append(Column("changed", [output.local_time(one.updated) for one in sessions], worth=4))
-    if any(one.origin for one in sessions):
-        origins = [visible_line(one.origin.assistant if one.origin else "") for one in sessions]
-        columns.append(Column("from", origins, worth=1))
-    if any(one.forked_from for one in sessions):
-        forks = [visible_line(one.forked_from or "") for one in sessions]
-        columns.append(Column("forked from", forks, worth=0, least=LEAST_NAME))
-    print_columns(columns)
 
 
 def _tokens(session: SessionInfo) -> str:
@@ -102,70 +56,115 @@ def _tokens(session: SessionInfo) -> str:
     return f"{'≈' if session.estimated else ''}{session.tokens:,}"
 
 
-def _path(uri: str) -> str:
-    return convert.uri_to_path(uri) or uri
-
-
-def _session_values(session: SessionInfo, workspace: str) -> dict[str, Any]:
-    """As in the result of nexus/session/list, with the path of the folder, by default the `workspace`."""
-    uri = session.workspace_folder
-    return {
-        "session": session.session,
-        "workspace": workspace if uri is None else _path(uri),
-        "thread": session.thread,
-        "turns": session.turns,
-        "messages": session.messages,
-        "tokens": session.tokens,
-        "created": session.created,
-        "updated": session.updated,
-        "agent": session.agent,
-        "forkedFrom": session.forked_from,
-        "origin": None if session.origin is None else _origin_values(session.origin),
-    }
-
-
-def _origin_values(origin: protocol.SessionOrigin) -> dict[str, str | None]:
-    return {
-        "assistant": origin.assistant,
-        "id": origin.id,
-        "path": origin.path,
-        "parent": origin.parent,
-        "parentSession": origin.parent_session,
-    }
-
-
 # ---------------------------------------------------------------- show
 
 
 def run_show(options: argparse.Namespace) -> int:
-    workspace = workspace_of(options.folder)
-    out = output.console()
-    last = options.last or (LAST_TURNS if out.is_terminal and not options.json else None)
-    with reading("sessions", absolute(options.folder)) as client:
-        session = client.find_session(options.session)
-        hidden = 0 if last is None else max(0, session.turns - last)
-        turns = _turns(client, session.session, first=hidden + 1)
-        if options.json:
-            values = [msgspec.to_builtins(turn) for turn in turns]
-            output.json_value({"session": _session_values(session, workspace), "turns": values})
-            return 0
-        _print_about(session)
-        if hidden:
-            earlier = output.counted(hidden, "earlier turn")
-            print_sentence(out, Text(f"… {earlier}: --last N shows more", "dim"))
-        for turn in turns:
-            _print_turn(turn)
+    folder = absolute(options.folder)
+    with reading("sessions", folder) as client:
+        try:
+            session = client.find_session(options.session)
+        except RequestError as error:
+            conversation = _find_anywhere(client, options.session, error)
+        else:
+            return _show_stored(client, session, options)
+    if conversation.kept is None:
+        return _show_unkept(conversation, options)
+    with reading("sessions", absolute(conversation.kept.workspace)) as client:
+        return _show_stored(client, client.find_session(conversation.kept.thread), options)
+
+
+def _find_anywhere(client: FolderClient, name: str, error: RequestError) -> ListedConversation:
+    """The conversation of any folder or program whose id begins so; `error` if none or several do."""
+    conversations = join(list_stored(client), find_in_programs(None))
+    begun = [each for each in conversations if name and each.begins(name)]
+    if len(begun) == 1:
+        return begun[0]
+    here = workspace_of(_path(client.uri))
+    if all(each.kept is not None and each.kept.workspace == here for each in begun):
+        raise error  # which names them
+    ids = ", ".join(repr(each.short_name) for each in begun[:MOST_NAMED])
+    raise RequestError(
+        f"{len(begun):,} conversations begin with {name!r}: {ids}. Write more of it.", code="unknown-session"
+    )
+
+
+def _last(options: argparse.Namespace) -> int | None:
+    """How many turns to print; None: all."""
+    last: int | None = options.last
+    return last or (LAST_TURNS if output.console().is_terminal and not options.json else None)
+
+
+def _show_stored(client: FolderClient, session: SessionInfo, options: argparse.Namespace) -> int:
+    last = _last(options)
+    hidden = 0 if last is None else max(0, session.turns - last)
+    turns = _turns(client, session.session, first=hidden + 1)
+    if options.json:
+        values = [msgspec.to_builtins(turn) for turn in turns]
+        workspace = workspace_of(_path(client.uri))
+        output.json_value({"session": session_values(session, workspace), "turns": values})
+        return 0
+    _print_about(session)
+    _print_turns(turns, hidden)
     return 0
+
+
+def _show_unkept(conversation: ListedConversation, options: argparse.Namespace) -> int:
+    from nexus_context.assistants.mirror.session_reader import read_turns  # most are kept
+
+    session = conversation.session
+    try:
+        turns = [] if session is None else list(read_turns(session))
+    except (apsw.Error, OSError) as error:
+        note(f"{conversation.short_name} cannot be read: {error}.")
+        return 1
+    last = _last(options)
+    hidden = 0 if last is None else max(0, len(turns) - last)
+    printed = [convert_to(msgspec.structs.asdict(turn), protocol.StoredTurn) for turn in turns[hidden:]]
+    if options.json:
+        values = [msgspec.to_builtins(turn) for turn in printed]
+        output.json_value({"session": conversation_values(conversation), "turns": values})
+        return 0
+    _print_about_unkept(conversation, turns)
+    _print_turns(printed, hidden)
+    return 0
+
+
+def _print_turns(turns: Iterable[protocol.StoredTurn], hidden: int) -> None:
+    out = output.console()
+    if hidden:
+        earlier = output.counted(hidden, "earlier turn")
+        print_sentence(out, Text(f"… {earlier}: --last N shows more", "dim"))
+    for turn in turns:
+        _print_turn(turn)
 
 
 def _turns(client: FolderClient, session: str, *, first: int) -> Iterator[protocol.StoredTurn]:
     """The turns from one on, page by page: a conversation may be larger than memory."""
     while True:
-        page = client.ask(handlers.turns, protocol.TurnsParams(client.uri, session, first=first)).turns
+        page = client.ask(stored_sessions.turns, protocol.TurnsParams(client.uri, session, first=first)).turns
         yield from page
         if not page:
             return
         first = page[-1].seq + 1
+
+
+def _print_about_unkept(conversation: ListedConversation, turns: Sequence[Turn]) -> None:
+    out = output.console()
+    print_sentence(out, Text(visible_line(redact(conversation.title or conversation.short_name)), "bold"))
+    messages = output.counted(sum(len(turn.messages) for turn in turns), "message")
+    facts = [
+        f"{output.counted(len(turns), 'turn')}, {messages}",
+        f"window {tokens_of(conversation)}",
+        f"cost {dollars(conversation.cost)}",
+        f"last turn {output.local_time(conversation.last_turn)}",
+    ]
+    print_sentence(out, "; ".join(facts))
+    program = program_title(conversation.program)
+    print_sentence(out, f"not kept: read from the file of {program}, {visible_line(conversation.short_name)}")
+    if conversation.session is not None:
+        print_sentence(out, Text(visible_line(conversation.session.path), "dim"))
+    out.print()
 
 
 def _print_about(session: SessionInfo) -> None:
@@ -248,12 +247,14 @@ def run_search(options: argparse.Namespace) -> int:
         params = protocol.SearchParams(
             query=query, workspace_folder=uri, session=session, limit=options.limit
         )
-        hits = client.ask(handlers.search, params).hits
+        hits = client.ask(stored_sessions.search, params).hits
         found = {hit.session for hit in hits}
-        named = [] if session is not None else [one for one in _listed(client, uri) if _is_named(one, query)]
+        named = (
+            [] if session is not None else [one for one in list_stored(client, uri) if _is_named(one, query)]
+        )
         named = [one for one in named if one.session not in found and one.forked_from is None]
     if options.json:
-        sessions = [_session_values(one, _path(one.workspace_folder or "")) for one in named]
+        sessions = [session_values(one, path_of(one) or "") for one in named]
         output.json_value({"hits": [_hit_values(hit) for hit in hits], "sessions": sessions})
         return 0
     for one in named:
@@ -265,6 +266,10 @@ def run_search(options: argparse.Namespace) -> int:
     for hit in hits:
         _print_hit(hit, folder=options.all)
     return 0
+
+
+def _path(uri: str) -> str:
+    return convert.uri_to_path(uri) or uri
 
 
 def _is_named(session: SessionInfo, query: str) -> bool:

@@ -1,0 +1,147 @@
+"""All conversations in one list: what the ledger keeps, and the sessions of all programs.
+
+1. A session of a program and what is kept of it are one conversation: it is what the program says of it, with
+   its name in the ledger. If the ledger has several branches of it, that is the one that changed last; the
+   others are conversations of their own, whose cost is part of its cost.
+2. The last turn is that of the conversation, not the time at which it was imported or kept.
+3. The cost is what the program states, else its sums by list prices. `lacks` says what of it is not known.
+"""
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from nexus_context.assistants.programs import PROGRAMS
+from nexus_context.assistants.reading.record_values import seconds
+from nexus_context.assistants.sessions.model import AssistantSession
+from nexus_context.assistants.sessions.prices import RequestPrice, price_sum
+from nexus_context.assistants.tracking.in_use import NEXUS
+from nexus_context.ledger.records import SessionOrigin
+
+NO_SUM = "conversations of which no cost is known"
+
+
+class LedgerSession(msgspec.Struct, frozen=True):
+    """What the ledger has of a conversation: its folder there, its name, and the id of its thread."""
+
+    workspace: str
+    name: str
+    thread: str
+
+
+class ListedConversation(msgspec.Struct, frozen=True, kw_only=True):
+    """One conversation of Nexus or of a program; None: not known.
+
+    `id` is the program's own, `session` what its file says now; neither is there for Nexus's own.
+    `tokens` are those of the last request of a program, else those that the next request would send.
+    """
+
+    program: str
+    title: str | None
+    folder: str | None
+    last_turn: str  # ISO 8601, UTC
+    tokens: int | None
+    estimated: bool = False
+    cost: RequestPrice = RequestPrice(None, (NO_SUM,))
+    id: str | None = None
+    parent: str | None = None
+    fork_of: str | None = None
+    kept: LedgerSession | None = None
+    session: AssistantSession | None = None
+
+    @property
+    def short_name(self) -> str:
+        """What a person names it by: the id in its program while that has it, else its ledger thread."""
+        return self.session.id if self.session is not None else self.kept.thread if self.kept else ""
+
+    def begins(self, text: str) -> bool:
+        """Whether its id, or its name or thread in the ledger, begins so."""
+        names = (self.kept.name, self.kept.thread) if self.kept is not None else ()
+        is_id = self.id is not None and id_begins(self.id, text)
+        return is_id or any(name.startswith(text) for name in names)
+
+
+def id_begins(program_id: str, text: str) -> bool:
+    """Whether a program's id begins so; that of a session does not name its sub-agents (`session/agent`)."""
+    return program_id.startswith(text) and "/" not in program_id[len(text) :]
+
+
+def of_ledger(
+    kept: LedgerSession,
+    origin: SessionOrigin | None,
+    *,
+    last_turn: str,
+    tokens: int,
+    estimated: bool = False,
+    fork_of: str | None = None,
+) -> ListedConversation:
+    """What the ledger has of a conversation; `origin` says of which program it is, if not of Nexus."""
+    conversation = ListedConversation(
+        program=NEXUS,
+        title=kept.name,
+        folder=kept.workspace,
+        last_turn=last_turn,
+        tokens=tokens,
+        estimated=estimated,
+        fork_of=fork_of,
+        kept=kept,
+    )
+    if origin is None:
+        return conversation
+    program = PROGRAMS.get(origin.assistant)
+    is_agent = program is not None and program.sessions.is_agent(origin.path)
+    return msgspec.structs.replace(
+        conversation,
+        program=origin.assistant,
+        id=origin.id,
+        title=kept.name.removeprefix(origin.assistant).removeprefix(" agent").removeprefix(": "),
+        parent=origin.parent,
+        cost=RequestPrice(None) if is_agent else conversation.cost,  # a sub-agent costs its session
+    )
+
+
+def join_conversations(
+    kept: Iterable[ListedConversation], sessions: Iterable[AssistantSession]
+) -> list[ListedConversation]:
+    """What the ledger keeps and the sessions of programs, each conversation once, the last turn first."""
+    in_ledger: dict[tuple[str, str | None], list[ListedConversation]] = {}
+    for conversation in _sorted(kept):
+        key = conversation.program, conversation.id
+        in_ledger.setdefault(key if conversation.id is not None else (NEXUS, None), []).append(conversation)
+    joined: list[ListedConversation] = []
+    for session in sessions:
+        newest, *branches = in_ledger.pop((session.assistant, session.id), [None])
+        joined.append(_of_session(session, None if newest is None else newest.kept))
+        joined += (msgspec.structs.replace(each, cost=RequestPrice(None)) for each in branches if each)
+    return _sorted([*joined, *(each for rest in in_ledger.values() for each in rest)])
+
+
+def sum_costs(conversations: Sequence[ListedConversation]) -> RequestPrice:
+    """What conversations cost together, with all that this lacks."""
+    costs = [each.cost.usd for each in conversations if each.cost.usd is not None]
+    lacks = dict.fromkeys(reason for each in conversations for reason in each.cost.lacks)
+    return RequestPrice(sum(costs) if costs else None, tuple(lacks))
+
+
+def _of_session(session: AssistantSession, kept: LedgerSession | None) -> ListedConversation:
+    cost = RequestPrice(session.cost_usd)
+    if session.cost_usd is None:
+        total = session.total
+        cost = RequestPrice(None, (NO_SUM,)) if total is None else price_sum(session.model, total)
+    return ListedConversation(
+        program=session.assistant,
+        id=session.id,
+        title=session.prompt,
+        folder=session.folder,
+        last_turn=session.changed,
+        tokens=None if session.last is None else session.last.sent,
+        cost=cost,
+        parent=session.parent,
+        fork_of=session.fork_of,
+        kept=kept,
+        session=session,
+    )
+
+
+def _sorted(conversations: Iterable[ListedConversation]) -> list[ListedConversation]:
+    return sorted(conversations, key=lambda each: seconds(each.last_turn), reverse=True)

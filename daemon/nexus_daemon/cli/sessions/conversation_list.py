@@ -1,0 +1,255 @@
+"""`nexus sessions list`: the conversations of a folder, of Nexus and of all programs, kept or not."""
+
+import argparse
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from nexus_context.assistants.programs import PROGRAMS
+from nexus_context.assistants.reading.record_values import seconds
+from nexus_context.assistants.sessions.model import is_within
+from nexus_context.assistants.sessions.prices import RequestPrice
+from nexus_context.assistants.tracking import AssistantSessions, find_sessions
+from nexus_context.assistants.tracking.conversations import (
+    LedgerSession,
+    ListedConversation,
+    join_conversations,
+    of_ledger,
+    sum_costs,
+)
+from nexus_context.assistants.tracking.in_use import NEXUS
+from nexus_context.disk import files
+from nexus_context.ledger.records import SessionOrigin
+from nexus_context.text.redact import redact
+from nexus_context.text.visible import visible_line
+from nexus_daemon import protocol
+from nexus_daemon.api import stored_sessions
+from nexus_daemon.cli import output
+from nexus_daemon.cli.asking import FolderClient, reading
+from nexus_daemon.cli.folder import absolute, load_inputs, short_path
+from nexus_daemon.cli.open_session import BEGINS_SESSIONS, note, workspace_of
+from nexus_daemon.cli.sessions.assistants import LEAST_TITLE, UNSTATED, complain_of, short_ids
+from nexus_daemon.cli.tables import Column, print_columns
+from nexus_daemon.lsp import convert
+from nexus_daemon.protocol import SessionInfo
+
+
+def run_list(options: argparse.Namespace) -> int:
+    if options.assistants:
+        from nexus_daemon.cli.sessions import assistants
+
+        return assistants.run_list(options)
+    workspace = workspace_of(options.folder)
+    root = None if options.all else workspace
+    with reading("sessions", absolute(options.folder)) as client:
+        stored = list_stored(client)
+    of_programs = find_in_programs(root)
+    complain_of(of_programs.failures)
+    conversations = [each for each in join(stored, of_programs) if is_in(each, root)]
+    # a deleted folder may still have sessions
+    if not (conversations or options.all or files.is_dir(str(absolute(options.folder)))):
+        note(f"{options.folder} is not a folder.")
+        return 2
+    listed = [each for each in conversations if matches(each, options)]
+    if options.json:
+        names = {each.kept for each in listed}
+        infos = [one for one in stored if ledger_session_of(one) in names and root in (None, path_of(one))]
+        output.json_value(
+            {
+                "sessions": [session_values(one, workspace) for one in infos],
+                "conversations": [conversation_values(each) for each in listed],
+                "total": _total(listed),
+            }
+        )
+    elif listed:
+        _print(listed, root)
+    elif conversations:
+        note("No conversation matches --program and --since.")
+    else:
+        note(_nothing(workspace, stored, is_all=options.all))
+    return 1 if of_programs.failures else 0
+
+
+# ---------------------------------------------------------------- read
+
+
+def list_stored(client: FolderClient, uri: str | None = None) -> Sequence[SessionInfo]:
+    """The sessions of the ledger, of one folder or of all."""
+    return client.ask(stored_sessions.list_sessions, protocol.ListParams(uri)).sessions
+
+
+def find_in_programs(root: str | None) -> AssistantSessions:
+    """The sessions that programs have in a folder and inside it, or everywhere."""
+    inputs = load_inputs()
+    return find_sessions(str(inputs.user_home), inputs.environ, root)
+
+
+def join(stored: Sequence[SessionInfo], of_programs: AssistantSessions) -> list[ListedConversation]:
+    """All of them in one list, the last turn first."""
+    return join_conversations(map(_of_ledger, stored), of_programs.sessions)
+
+
+def _of_ledger(info: SessionInfo) -> ListedConversation:
+    return of_ledger(
+        ledger_session_of(info),
+        None if info.origin is None else SessionOrigin(**msgspec.structs.asdict(info.origin)),
+        last_turn=info.last_turn or info.updated,
+        tokens=info.tokens,
+        estimated=info.estimated,
+        fork_of=info.forked_from,
+    )
+
+
+def ledger_session_of(info: SessionInfo) -> LedgerSession:
+    """How the ledger names a session of a list of all folders."""
+    return LedgerSession(path_of(info) or "", info.session, info.thread)
+
+
+def path_of(info: SessionInfo) -> str | None:
+    """The path of the folder of a session, in a list of all folders."""
+    uri = info.workspace_folder
+    return None if uri is None else convert.uri_to_path(uri) or uri
+
+
+def is_in(conversation: ListedConversation, root: str | None) -> bool:
+    """Whether it is of a folder or of one inside it, for its program or in the ledger."""
+    kept = conversation.kept
+    return is_within(conversation.folder, root) or (kept is not None and is_within(kept.workspace, root))
+
+
+def matches(conversation: ListedConversation, options: argparse.Namespace) -> bool:
+    """Whether --program and --since include it."""
+    since: float | None = options.since
+    if options.program not in (None, conversation.program):
+        return False
+    return since is None or seconds(conversation.last_turn) >= since
+
+
+def _nothing(workspace: str, stored: Sequence[SessionInfo], *, is_all: bool) -> str:
+    elsewhere = set() if is_all else {path_of(one) for one in stored}
+    elsewhere |= set() if is_all else {one.folder for one in find_in_programs(None).sessions}
+    if not elsewhere:
+        return f"There are no sessions yet. {BEGINS_SESSIONS}"
+    folders = "1 other folder has" if len(elsewhere) == 1 else f"{len(elsewhere):,} other folders have"
+    return f"{workspace} has no sessions; {folders}: see nexus sessions list --all."
+
+
+# ---------------------------------------------------------------- print
+
+
+def _print(listed: Sequence[ListedConversation], root: str | None) -> None:
+    several = len(listed) > 1
+    total = _total(listed)
+    tokens = f"{total['tokens']:,}" if several else ""
+    columns = [
+        Column("session", short_ids([each.short_name for each in listed])),
+        Column(
+            "title",
+            [_title(each) for each in listed],
+            least=LEAST_TITLE,
+            footer=f"{len(listed):,} conversations" if several else "",
+        ),
+        Column("program", [program_title(each.program) for each in listed], worth=4),
+        Column("last turn", [output.local_time(each.last_turn) for each in listed], worth=5),
+        Column("window", [tokens_of(each) for each in listed], worth=6, justify="right", footer=tokens),
+        Column(
+            "cost",
+            [dollars(each.cost) for each in listed],
+            worth=3,
+            justify="right",
+            footer=dollars(sum_costs(listed)) if several else "",
+        ),
+        Column("kept", ["no" if each.kept is None else "yes" for each in listed], worth=2),
+    ]
+    if any(each.folder != root for each in listed):
+        places = ["" if each.folder == root else short_path(each.folder or UNSTATED, root) for each in listed]
+        columns.insert(3, Column("folder", places, worth=7 if root is None else 1, least=LEAST_TITLE))
+    print_columns(columns)
+
+
+def _title(conversation: ListedConversation) -> str:
+    fork = "" if conversation.fork_of is None else f" (fork of {conversation.fork_of[:LEAST_TITLE]})"
+    return visible_line(redact(conversation.title or UNSTATED) + fork)
+
+
+def program_title(name: str) -> str:
+    """How a program is written."""
+    return "Nexus" if name == NEXUS else PROGRAMS[name].title if name in PROGRAMS else visible_line(name)
+
+
+def tokens_of(conversation: ListedConversation) -> str:
+    """The tokens of its window, marked ≈ if some of them are estimates."""
+    if conversation.tokens is None:
+        return UNSTATED
+    return f"{'≈' if conversation.estimated else ''}{conversation.tokens:,}"
+
+
+def dollars(cost: RequestPrice) -> str:
+    """A cost, with what of it is known."""
+    if cost.usd is None:
+        return UNSTATED
+    return f"{'at least ' if cost.lacks else ''}${cost.usd:,.2f}"
+
+
+# ---------------------------------------------------------------- values for programs
+
+
+def _total(listed: Sequence[ListedConversation]) -> dict[str, Any]:
+    cost = sum_costs(listed)
+    return {
+        "conversations": len(listed),
+        "tokens": sum(each.tokens or 0 for each in listed),
+        "costUsd": cost.usd,
+        "costLacks": cost.lacks,
+    }
+
+
+def conversation_values(conversation: ListedConversation) -> dict[str, Any]:
+    """One conversation. `session` is its name in the ledger, `id` that of its program."""
+    kept, session = conversation.kept, conversation.session
+    return {
+        "program": conversation.program,
+        "id": conversation.id,
+        "session": None if kept is None else kept.name,
+        "thread": None if kept is None else kept.thread,
+        "title": None if conversation.title is None else redact(conversation.title),
+        "folder": conversation.folder,
+        "lastTurn": conversation.last_turn,
+        "tokens": conversation.tokens,
+        "estimated": conversation.estimated,
+        "window": None if session is None else session.window,
+        "costUsd": conversation.cost.usd,
+        "costLacks": conversation.cost.lacks,
+        "kept": kept is not None,
+        "path": None if session is None else session.path,
+        "parent": conversation.parent,
+        "forkOf": conversation.fork_of,
+    }
+
+
+def session_values(session: SessionInfo, workspace: str) -> dict[str, Any]:
+    """As in the result of nexus/session/list, with the path of the folder, by default the `workspace`."""
+    return {
+        "session": session.session,
+        "workspace": path_of(session) or workspace,
+        "thread": session.thread,
+        "turns": session.turns,
+        "messages": session.messages,
+        "tokens": session.tokens,
+        "created": session.created,
+        "updated": session.updated,
+        "agent": session.agent,
+        "forkedFrom": session.forked_from,
+        "origin": None if session.origin is None else _origin_values(session.origin),
+    }
+
+
+def _origin_values(origin: protocol.SessionOrigin) -> dict[str, str | None]:
+    return {
+        "assistant": origin.assistant,
+        "id": origin.id,
+        "path": origin.path,
+        "parent": origin.parent,
+        "parentSession": origin.parent_session,
+    }
