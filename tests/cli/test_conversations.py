@@ -204,3 +204,89 @@ def test_an_id_that_several_have_or_none(shell: Shell) -> None:
     )
     assert "Hello." in shell.run("show", "c2")
     assert shell.run("show", "zebra", code=1).startswith("nexus sessions: There is no session 'zebra'")
+
+
+# ---------------------------------------------------------------- search
+
+
+def test_what_is_not_kept_is_found_beside_the_ledger(shell: Shell) -> None:
+    shell.run("append", "main", "The harbour master called.")
+    lines = shell.run("search", "HARBOUR").splitlines()
+    assert lines[:2] == ["main, turn 1, user, <time>", "  The «harbour» master called."]
+    assert sorted(lines[2:]) == snapshot(
+        [
+            "  Draw the «harbour» at noon.",
+            "  Is the «Harbour» open?",
+            "  It is behind the «harbour».",
+            "claude-code: Where is the gate of ***?, c1, assistant, <time>, not kept, /shop/web",
+            "codex: Is the Harbour open?, r1, user, <time>, not kept",
+            "nexus sessions: 3 conversations are not kept, or not to the end: their files were searched; "
+            "nexus sessions keep keeps them.",
+            "opencode: title of o1, o1, user, <time>, not kept",
+        ]
+    )
+    shell.run("keep")
+    assert "not kept" not in shell.run("search", "harbour")
+
+
+QUERIES = [
+    "harbour",
+    "harbour open",
+    '"harbour open"',
+    '"open harbour"',
+    "harb",
+    "harb*",
+    "noon -draw",
+    "-noon harbour",
+    "größe",
+    "read_file",
+    "file",
+    "字テ",
+]
+
+
+@pytest.mark.parametrize("query", QUERIES)
+def test_a_query_means_the_same_kept_or_not(shell: Shell, query: str) -> None:
+    shell.codex.user("Die GRÖSSE, die Größe, grösse: read_file read-file 漢字テスト")
+    shell.claude.put("user", message={"role": "user", "content": "Größe!"})
+    in_files = shell.json("search", query)
+    shell.run("keep")
+    in_ledger = shell.json("search", query)
+    assert in_ledger["notKept"] == {"searched": 0, "hits": []}
+    found = {(hit["program"], hit["position"]) for hit in in_files["notKept"]["hits"]}
+    assert found == {(hit["assistant"], hit["position"]) for hit in in_ledger["hits"]}
+
+
+def test_what_came_after_keep_is_found_once(shell: Shell) -> None:
+    shell.run("keep")
+    shell.claude.user("The harbour again.")
+    shell.codex.user("And the harbour?")
+    values = shell.json("search", "harbour", "--limit", "50")
+    snippets = {hit["snippet"] for hit in values["notKept"]["hits"]}
+    assert snippets == {"And the «harbour»?", "The «harbour» again."}
+    assert values["notKept"]["searched"] == 2
+    assert len({(hit["session"], hit["position"]) for hit in values["hits"]}) == len(values["hits"]) == 3
+
+
+def test_a_search_in_one_session(shell: Shell) -> None:
+    values = shell.json("search", "harbour", "--session", "r1")
+    assert [hit["id"] for hit in values["notKept"]["hits"]] == ["r1"]
+    assert values["notKept"]["searched"] == 1
+    shell.run("keep")
+    (hit,) = shell.json("search", "harbour", "--session", "c1")["hits"]
+    assert hit["assistant"] == "claude-code"
+
+
+def test_secrets_in_files_are_covered(shell: Shell) -> None:
+    assert "a1B2" not in shell.run("search", "gate")
+    assert "a1B2" not in shell.run("search", SECRET)
+
+
+def test_a_search_names_what_it_cannot_read(shell: Shell) -> None:
+    path = shell.home / ".local/share/opencode/opencode.db"
+    for suffix in ("-wal", "-shm"):
+        Path(f"{path}{suffix}").unlink(missing_ok=True)
+    path.write_bytes(b"no database at all" * 100)
+    printed = shell.run("search", "noon", code=1)
+    assert "1 file not read: file is not a database" in printed
+    assert "At «noon»." in printed

@@ -16,6 +16,7 @@ import re
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from os.path import join
 from typing import Any, NamedTuple
 
 import apsw
@@ -66,6 +67,12 @@ _IN_WORKSPACE = """
  AND (rowid >> 32) IN (
     SELECT thread.id FROM thread JOIN session ON session.id = thread.session WHERE session.workspace = ?)
 """
+_INSIDE = """
+ AND (rowid >> 32) IN (
+    SELECT thread.id FROM thread JOIN session ON session.id = thread.session
+    CROSS JOIN (SELECT ? AS folder, ? AS above)
+    WHERE session.workspace = folder OR substr(session.workspace, 1, length(above)) = above)
+"""
 _THREADS = """
 SELECT thread.id, thread.parent FROM thread JOIN session ON session.id = thread.session
 WHERE session.name = ? AND session.workspace = ifnull(?, session.workspace) ORDER BY thread.id
@@ -108,6 +115,7 @@ def search(
     query: str,
     *,
     workspace: str | None = None,
+    inside: bool = False,
     session: str | None = None,
     limit: int = 20,
 ) -> list[Hit]:
@@ -120,7 +128,7 @@ def search(
     limit = min(limit, MOST)
     if sought is None or limit < 1:
         return []
-    place = _search_scope(connection, workspace, session)
+    place = _search_scope(connection, workspace, session, inside=inside)
     if place is None:
         return []
     with _limited(connection):
@@ -219,9 +227,11 @@ class _SearchScope(NamedTuple):
 
 
 def _search_scope(
-    connection: apsw.Connection, workspace: str | None, session: str | None
+    connection: apsw.Connection, workspace: str | None, session: str | None, *, inside: bool
 ) -> _SearchScope | None:
     """What to search; None if there is nothing."""
+    if session is None and workspace is not None and inside:
+        return _SearchScope(*_ALL, _INSIDE, (workspace, join(workspace, "")))
     if session is None:
         return _SearchScope(*_ALL) if workspace is None else _SearchScope(*_ALL, _IN_WORKSPACE, (workspace,))
     threads, forked = [], []

@@ -94,13 +94,19 @@ class Pages(_Tables):
             return read_history.receipt(connection, workspace, session, compaction)
 
     def search(
-        self, query: str, *, workspace: str | None = None, session: str | None = None, limit: int = 20
+        self,
+        query: str,
+        *,
+        workspace: str | None = None,
+        inside: bool = False,
+        session: str | None = None,
+        limit: int = 20,
     ) -> list[Hit]:
         from nexus_context.ledger.search import search
 
         self._fill_index()
         with self._database.reading() as connection:
-            return search(connection, query, workspace=workspace, session=session, limit=limit)
+            return search(connection, query, workspace=workspace, inside=inside, session=session, limit=limit)
 
     def last_call(self, workspace: str, prefix: str) -> str | None:
         from nexus_context.ledger.search import last_call

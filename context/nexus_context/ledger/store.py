@@ -88,11 +88,18 @@ class SessionPages(Protocol):
         ...
 
     def search(
-        self, query: str, *, workspace: str | None = None, session: str | None = None, limit: int = 20
+        self,
+        query: str,
+        *,
+        workspace: str | None = None,
+        inside: bool = False,
+        session: str | None = None,
+        limit: int = 20,
     ) -> list[Hit]:
         """Messages in which all words of a query occur, best first.
 
         `"two words"` is a phrase, `word*` a prefix, `-word` must not occur. There are no syntax errors.
+        With `inside`, those of the folders inside the workspace are searched, too.
         """
         ...
 

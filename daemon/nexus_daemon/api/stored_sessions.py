@@ -107,7 +107,12 @@ async def search(client: "Connection", params: protocol.SearchParams) -> protoco
     elif session is not None:
         session = await client.read(name_of, ledger.store, session)
     hits = await client.read(
-        ledger.store.pages.search, params.query, workspace=workspace, session=session, limit=params.limit
+        ledger.store.pages.search,
+        params.query,
+        workspace=workspace,
+        inside=params.inside,
+        session=session,
+        limit=params.limit,
     )
     uris = _uris(client)
     return protocol.SearchResult([_hit(hit, uris) for hit in hits])

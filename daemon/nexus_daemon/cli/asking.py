@@ -10,13 +10,14 @@
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
 from nexus_context.disk.files import is_dir
 from nexus_context.ledger.errors import LedgerError
+from nexus_context.ledger.records import MirroredFile
 from nexus_daemon import protocol
 from nexus_daemon.api import stored_sessions
 from nexus_daemon.api.resolve import folder_ledger
@@ -58,6 +59,10 @@ class FolderClient:
     def find_session(self, name: str) -> protocol.SessionInfo:
         """The session that is called or begins so; RequestError for none, and for several."""
         return self.ask(stored_sessions.find, protocol.FindParams(self.uri, session=name))
+
+    def mirrored_files(self) -> Mapping[str, MirroredFile]:
+        """How far the files of other assistants were read into the ledger, by path."""
+        return self._runner.run(folder_ledger(self._connection, self.uri)).store.mirrors.files()
 
     def tell_notices(self, command: str) -> None:
         """Print what users have to know of the ledger, if a request has opened one."""

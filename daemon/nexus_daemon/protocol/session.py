@@ -251,6 +251,7 @@ class SearchParams(Params, frozen=True, kw_only=True):
     # words that must all occur; `"two words"` is a phrase, `word*` a prefix, `-word` must not occur
     query: str
     workspace_folder: str | None = None  # only in this folder; null: everywhere
+    inside: bool = False  # true: also in the folders inside it
     # only in this conversation; in one folder named as in `nexus/session/find`
     session: str | None = None
     limit: int = 20  # at most this many hits

@@ -2180,6 +2180,8 @@ export interface SearchParams {
   query: string;
   /** only in this folder; null: everywhere */
   workspaceFolder?: string | null;
+  /** true: also in the folders inside it */
+  inside?: boolean;
   /** only in this conversation; in one folder named as in `nexus/session/find` */
   session?: string | null;
   /** at most this many hits */

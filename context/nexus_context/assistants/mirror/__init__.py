@@ -9,6 +9,8 @@ session_turns     conversations as turns for the ledger
 existing_turns    what a conversation adds to its session
 session_writer    what is new into the ledger
 session_reader    conversations and turns of a file, without a ledger
+word_matcher      the words of a query in texts and in files
+file_search       messages in files that the ledger does not have
 runs              all files, or one session, into a ledger
 """
 

@@ -26,7 +26,9 @@ from nexus_context.assistants.transcripts.records import Record, Report
 from nexus_context.conversation.message import Message
 from nexus_context.disk import files
 from nexus_context.errors import Span
+from nexus_context.ledger.records import MirroredFile
 from nexus_context.ledger.rows import unwritable
+from nexus_context.text.decoding import decode_as
 
 WHOLE = 64 << 20
 """Bytes of the largest file that is read at once."""
@@ -66,6 +68,14 @@ class Progress(msgspec.Struct, frozen=True):
     title: str | None = None
     fork_of: str | None = None
     shared_until: str | None = None
+
+
+def progress_of(row: MirroredFile | None) -> Progress:
+    """How far a file was read, by its row in the ledger."""
+    try:
+        return Progress() if row is None else decode_as(row.progress, Progress)
+    except msgspec.DecodeError:  # another version wrote it
+        return Progress()
 
 
 class TranscriptExcerpt(msgspec.Struct, frozen=True, kw_only=True):
@@ -174,12 +184,12 @@ def at_end(excerpt: TranscriptExcerpt, progress: Progress) -> Progress:
     return msgspec.structs.replace(progress, offset=offset, mark=mark)
 
 
-def peek_folder(file: TranscriptFile) -> str | None:
-    """The folder where the session of a file works, by its beginning if nothing beside it says so."""
+def peek_folder(file: TranscriptFile, *, most: int = _PEEK) -> str | None:
+    """The folder where the session of a file works, by its first bytes if nothing beside it says so."""
     folder = file.format.find_folder(file.path)
     if folder is not None:
         return folder
-    _, data = files.read_range(file.path, 0, _PEEK)
+    _, data = files.read_range(file.path, 0, most)
     end = files.read_range(file.path, max(file.stamp[2] - _TAIL, 0), _TAIL)[1]
     relocated = _folders(end if b'"relocatedCwd"' in end else b"", is_last=True)
     return relocated[0] if relocated else file.format.choose_folder(file.path, _folders(data))

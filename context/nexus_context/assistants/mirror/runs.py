@@ -13,7 +13,7 @@ from threading import Event, Thread
 import msgspec
 
 from nexus_context.assistants.mirror import excerpts, transcript_files
-from nexus_context.assistants.mirror.excerpts import Progress, TranscriptExcerpt
+from nexus_context.assistants.mirror.excerpts import Progress, TranscriptExcerpt, progress_of
 from nexus_context.assistants.mirror.session_writer import (
     CounterOf,
     FileOutcome,
@@ -25,7 +25,6 @@ from nexus_context.assistants.mirror.transcript_files import TranscriptFile
 from nexus_context.assistants.sessions.model import Place, is_within
 from nexus_context.ledger.records import MirroredFile
 from nexus_context.ledger.store import Ledger
-from nexus_context.text.decoding import decode_as
 from nexus_context.tokens import counter_for
 
 OnProgress = Callable[[int, int], None]
@@ -113,7 +112,7 @@ def _run(
     }
     changed = [file for file in files if file.path not in rows or rows[file.path].stamp != file.stamp]
     changed.sort(key=lambda file: file.stamp[3])  # the newest last, as it would have come
-    starts = {file.path: _start_of(rows.get(file.path)) for file in changed}
+    starts = {file.path: progress_of(rows.get(file.path)) for file in changed}
     size = sum(max(file.stamp[2] - starts[file.path].offset, 0) for file in changed)
     writer = SessionWriter(ledger, folder, counter_of, rows, write=write or ledger.mirrors.write)
     done = 0
@@ -134,20 +133,13 @@ def _run(
     if folder is not None:  # of Codex, those of other folders are listed, too
         paths = {file.path for file in changed}
         rest = [rows[file.path] for file in files if file.path not in paths]
-        unchanged = sum(is_within(_start_of(row).folder or folder, folder) for row in rest)
+        unchanged = sum(is_within(progress_of(row).folder or folder, folder) for row in rest)
     return MirrorSummary(tuple(writer.outcomes.values()), unchanged, writer.size)
 
 
 def _knows_forks(file: TranscriptFile, rows: Mapping[str, MirroredFile]) -> bool:
     """Whether who read a file knew of `history_base`: else what Codex's forks share may be missing."""
     return file.assistant != "codex" or '"shared_until"' in rows[file.path].progress
-
-
-def _start_of(row: MirroredFile | None) -> Progress:
-    try:
-        return Progress() if row is None else decode_as(row.progress, Progress)
-    except msgspec.DecodeError:  # another version wrote it
-        return Progress()
 
 
 # ---------------------------------------------------------------- reading

@@ -3,7 +3,7 @@
 A session has changed if its own time or that of one of its messages or parts has. All are read at one moment.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import apsw
@@ -25,6 +25,7 @@ FROM session ORDER BY time_created
 """
 _SESSION = "SELECT id, parent_id, directory, title, version, revert, time_created FROM session WHERE id = ?"
 _MESSAGES = "SELECT id, data FROM message WHERE session_id = ? ORDER BY time_created, id"
+_DATA = "SELECT CAST(data AS BLOB) FROM part WHERE session_id = ?"
 _PARTS = "SELECT message_id, id, data FROM part WHERE session_id = ? ORDER BY message_id, id"
 
 
@@ -38,14 +39,23 @@ class ExportedSession(NamedTuple):
     folder: str
     parent: str | None
     fork_of: str | None
+    title: str | None
     changed: int
     conversation: Conversation | None
     size: int
     problems: tuple[str, ...]
 
 
-def read_changed(path: str, read: dict[str, int], folder: str | None) -> Iterator[ExportedSession]:
+def read_changed(
+    path: str,
+    read: dict[str, int],
+    folder: str | None,
+    *,
+    chooses: Callable[[str, bytes], bool] | None = None,
+) -> Iterator[ExportedSession]:
     """The sessions that changed since `read`: the `changed` of each by id.
+
+    `chooses` gets the id of each and the JSON of its parts, and says whether to read it.
 
     apsw.Error if the database cannot be read.
     """
@@ -54,7 +64,11 @@ def read_changed(path: str, read: dict[str, int], folder: str | None) -> Iterato
         connection.execute("BEGIN")
         rows: list[Any] = connection.execute(_SESSIONS).fetchall()
         for name, directory, changed in rows:
-            if is_within(directory, folder) and read.get(name) != changed:
+            if not is_within(directory, folder) or read.get(name) == changed:
+                continue
+            if chooses is None or chooses(
+                name, b"\n".join(part for (part,) in connection.execute(_DATA, (name,)))
+            ):
                 yield _read(connection, path, name, changed)
     finally:
         connection.close()
@@ -98,7 +112,8 @@ def _read(connection: apsw.Connection, path: str, name: str, changed: int) -> Ex
         name,
         directory,
         parent,
-        opencode.find_origin(connection, name, created),
+        fork_of=opencode.find_origin(connection, name, created),
+        title=title,
         changed=changed,
         conversation=conversation,
         size=size,

@@ -3,12 +3,14 @@
 import argparse
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import apsw
 import msgspec
 from rich.text import Text
 
+from nexus_context.assistants.mirror.file_search import FileHit, FileSearch, InLedger, search_files
+from nexus_context.assistants.sessions.model import AssistantSession, Place, is_within
 from nexus_context.assistants.tracking.conversations import ListedConversation
 from nexus_context.conversation.compaction.receipt import opaque_provider
 from nexus_context.conversation.message import Message, content_of, text_of
@@ -25,8 +27,9 @@ from nexus_daemon import protocol
 from nexus_daemon.api import stored_sessions
 from nexus_daemon.cli import output
 from nexus_daemon.cli.asking import FolderClient, reading
-from nexus_daemon.cli.folder import absolute
+from nexus_daemon.cli.folder import absolute, load_inputs
 from nexus_daemon.cli.open_session import note, workspace_of
+from nexus_daemon.cli.sessions.assistants import complain_of
 from nexus_daemon.cli.sessions.conversation_list import (
     conversation_values,
     dollars,
@@ -235,37 +238,111 @@ def _beginning(text: str) -> str:
 # ---------------------------------------------------------------- search
 
 
+class _Matches(NamedTuple):
+    """Messages of the ledger, sessions by their name, and messages in files."""
+
+    hits: Sequence[protocol.SearchHit]
+    named: Sequence[SessionInfo]
+    files: FileSearch
+
+
 def run_search(options: argparse.Namespace) -> int:
     query = " ".join(options.query)
     if expression(query) is None:
         note(f"The query {query!r} has no word to search for.")
         return 2
+    root = None if options.all else workspace_of(options.folder)
     with reading("sessions", absolute(options.folder)) as client:
-        session, uri = options.session, None if options.all else client.uri
-        if session is not None and uri is not None:
-            session = client.find_session(session).session
-        params = protocol.SearchParams(
-            query=query, workspace_folder=uri, session=session, limit=options.limit
-        )
-        hits = client.ask(stored_sessions.search, params).hits
-        found = {hit.session for hit in hits}
-        named = (
-            [] if session is not None else [one for one in list_stored(client, uri) if _is_named(one, query)]
-        )
-        named = [one for one in named if one.session not in found and one.forked_from is None]
+        matches = _search(client, query, root, options)
+    hits, named, files = matches
+    complain_of(files.failures)
     if options.json:
-        sessions = [session_values(one, path_of(one) or "") for one in named]
-        output.json_value({"hits": [_hit_values(hit) for hit in hits], "sessions": sessions})
-        return 0
+        output.json_value(_match_values(matches))
+        return 1 if files.failures else 0
     for one in named:
         print_sentence(output.console(), Text.assemble((visible_line(one.session), "bold"), ", by its name"))
-    if not hits and not named:
-        folder = workspace_of(options.folder)
-        where = "" if options.all else f" in {folder}; --all searches the sessions of all folders"
-        note(f"No message matches {query!r}{where}.")
     for hit in hits:
-        _print_hit(hit, folder=options.all)
-    return 0
+        folder = _path(hit.workspace_folder)
+        _print_hit(hit, None if folder == root else folder)
+    for file_hit in files.hits:
+        _print_file_hit(file_hit, None if file_hit.folder == root else file_hit.folder)
+    if not (hits or named or files.hits):
+        where = "" if options.all else f" in {root}; --all searches the sessions of all folders"
+        note(f"No message matches {query!r}{where}.")
+    if files.searched:
+        _note_searched(files, options.limit)
+    return 1 if files.failures else 0
+
+
+def _search(client: FolderClient, query: str, root: str | None, options: argparse.Namespace) -> _Matches:
+    stored, limit = list_stored(client), options.limit
+    uri, session = None if options.all else client.uri, options.session
+    if session is not None and uri is not None:
+        try:
+            session = client.find_session(session).session
+        except RequestError as error:
+            conversation = _find_anywhere(client, session, error)
+            if conversation.kept is None:
+                files = _search_files(client, query, None, stored, limit=limit, only=conversation.session)
+                return _Matches((), (), files)
+            uri, session = None, conversation.kept.name
+    params = protocol.SearchParams(
+        query=query, workspace_folder=uri, inside=session is None, session=session, limit=limit
+    )
+    hits = client.ask(stored_sessions.search, params).hits
+    if session is not None:
+        return _Matches(hits, (), FileSearch())
+    found = {hit.session for hit in hits}
+    named = [
+        one
+        for one in stored
+        if one.session not in found and one.forked_from is None
+        if _is_named(one, query) and is_within(path_of(one), root)
+    ]
+    return _Matches(hits, named, _search_files(client, query, root, stored, limit=limit))
+
+
+def _search_files(
+    client: FolderClient,
+    query: str,
+    root: str | None,
+    stored: Sequence[SessionInfo],
+    *,
+    limit: int,
+    only: AssistantSession | None = None,
+) -> FileSearch:
+    """Search what is not kept in the files of programs."""
+    inputs = load_inputs()
+    messages: dict[tuple[str, str], int] = {}
+    for one in stored:
+        if one.origin is not None:
+            messages.setdefault((one.origin.assistant, one.origin.id), one.messages)
+    return search_files(
+        query,
+        Place(str(inputs.user_home), inputs.environ),
+        root,
+        InLedger(client.mirrored_files(), messages),
+        session=only,
+        limit=limit,
+    )
+
+
+def _note_searched(files: FileSearch, limit: int) -> None:
+    several = files.searched > 1
+    are = "conversations are" if several else "conversation is"
+    text = f"{files.searched:,} {are} not kept, or not to the end: "
+    text += f"{'their files were' if several else 'its file was'} searched; nexus sessions keep keeps "
+    text += "them" if several else "it"
+    note(f"{text}. There may be more: --limit N." if len(files.hits) >= limit else f"{text}.")
+
+
+def _match_values(matches: _Matches) -> dict[str, Any]:
+    files = matches.files
+    return {
+        "hits": [_hit_values(hit) for hit in matches.hits],
+        "sessions": [session_values(one, path_of(one) or "") for one in matches.named],
+        "notKept": {"searched": files.searched, "hits": [msgspec.to_builtins(hit) for hit in files.hits]},
+    }
 
 
 def _path(uri: str) -> str:
@@ -285,18 +362,34 @@ def _hit_values(hit: protocol.SearchHit) -> dict[str, Any]:
     return {"workspace": _path(values.pop("workspace_folder")), **values}
 
 
-def _print_hit(hit: protocol.SearchHit, *, folder: bool) -> None:
-    out = output.console()
+def _print_hit(hit: protocol.SearchHit, folder: str | None) -> None:
     head = Text.assemble(
         (visible_line(hit.session), "bold"),
         f", turn {hit.seq:,}, ",
         (hit.role, ROLE_COLOURS.get(hit.role, "")),
         (f", {output.local_time(hit.created)}", "dim"),
         (f", from {visible_line(hit.assistant)}" if hit.assistant else "", "dim"),
-        (f", {visible_line(_path(hit.workspace_folder))}" if folder else "", "dim"),
+        (f", {visible_line(folder)}" if folder else "", "dim"),
     )
+    _print_match(head, hit.snippet)
+
+
+def _print_file_hit(hit: FileHit, folder: str | None) -> None:
+    head = Text.assemble(
+        (visible_line(hit.title or program_title(hit.program)), "bold"),
+        f", {visible_line(hit.id)}, ",
+        (hit.role, ROLE_COLOURS.get(hit.role, "")),
+        (f", {output.local_time(hit.created)}" if hit.created else "", "dim"),
+        ", not kept",
+        (f", {visible_line(folder)}" if folder else "", "dim"),
+    )
+    _print_match(head, hit.snippet)
+
+
+def _print_match(head: Text, text: str) -> None:
+    out = output.console()
     print_sentence(out, head)
-    snippet = visible_line(" ".join(hit.snippet.split()))
+    snippet = visible_line(" ".join(text.split()))
     print_sentence(out, Text("  ") + (_marked(snippet) if out.is_terminal else Text(snippet)))
 
 

@@ -1,0 +1,183 @@
+"""Searches the files of programs for messages that the ledger does not have.
+
+1. A file is searched from where the last `keep` ended: one that has not changed since is not read. Of a
+   session the first messages, as many as the ledger has, are left out.
+2. Only a file whose bytes have all words is decoded (`word_matcher`). The newest is searched first, and the
+   newest message of each is found first. After `limit` matches the search ends.
+3. A file that cannot be read is a failure of that file.
+"""
+
+import time
+from collections.abc import Iterable, Mapping
+from os.path import basename
+
+import apsw
+import msgspec
+
+from nexus_context.assistants.importing import Conversation
+from nexus_context.assistants.mirror import excerpts, transcript_files
+from nexus_context.assistants.mirror.excerpts import Progress, progress_of
+from nexus_context.assistants.mirror.session_turns import name_of
+from nexus_context.assistants.mirror.transcript_files import TranscriptFile
+from nexus_context.assistants.mirror.word_matcher import WordMatcher
+from nexus_context.assistants.opencode import export as opencode_export
+from nexus_context.assistants.sessions.model import AssistantSession, Place, is_within
+from nexus_context.disk import cancellation, files
+from nexus_context.ledger.records import MirroredFile, SessionOrigin
+from nexus_context.ledger.rows import searchable
+from nexus_context.text.decoding import decode_as
+
+HEAD = 1 << 16
+"""Bytes of a file in which its folder is sought."""
+
+
+class InLedger(msgspec.Struct, frozen=True):
+    """What the ledger has: how far files were read, and the messages of sessions, by program and id."""
+
+    files: Mapping[str, MirroredFile]
+    messages: Mapping[tuple[str, str], int]
+
+
+class FileHit(msgspec.Struct, frozen=True, kw_only=True):
+    """A message that matches, in the file at `path`. `position`: its number in the conversation, from 0.
+
+    `title` is what the session would be called in the ledger, if its beginning was read.
+    """
+
+    program: str
+    id: str
+    title: str | None
+    folder: str | None
+    path: str
+    position: int
+    role: str
+    created: str | None  # ISO 8601
+    snippet: str
+
+
+class FileSearch(msgspec.Struct):
+    """The outcome: the matches, the number of conversations that were searched, and what was not read."""
+
+    hits: list[FileHit] = []
+    searched: int = 0
+    failures: list[tuple[str, str]] = []
+
+
+class _Search(msgspec.Struct):
+    """One search; its parts add to the `outcome`."""
+
+    matcher: WordMatcher
+    folder: str | None
+    in_ledger: InLedger
+    limit: int
+    outcome: FileSearch = msgspec.field(default_factory=FileSearch)
+
+
+def search_files(
+    query: str,
+    place: Place,
+    folder: str | None,
+    in_ledger: InLedger,
+    *,
+    session: AssistantSession | None = None,
+    limit: int = 20,
+) -> FileSearch:
+    """Search what is not kept of the conversations of a folder and of those inside it, or of all.
+
+    With a `session`, only that one and its sub-agents.
+    """
+    search = _Search(WordMatcher(query), folder, in_ledger, limit)
+    listed: Iterable[TranscriptFile] = transcript_files.list_files(place, folder)
+    if session is not None:
+        file = transcript_files.file_at(session.path, session.assistant)
+        listed = [*filter(None, [file]), *transcript_files.agents_of(session.path, session.assistant)]
+    for file in sorted(listed, key=lambda each: each.stamp[3], reverse=True):
+        cancellation.check()
+        row = in_ledger.files.get(file.path)
+        if row is not None and row.stamp == file.stamp:
+            continue
+        try:
+            if file.is_database:
+                _search_database(search, file, row, None if session is None else session.id)
+            else:
+                _search_file(search, file, progress_of(row))
+        except FileNotFoundError:  # it was deleted meanwhile
+            continue
+        except (apsw.Error, OSError) as error:
+            search.outcome.failures.append((file.path, getattr(error, "strerror", None) or str(error)))
+        if len(search.outcome.hits) >= limit:
+            break
+    del search.outcome.hits[limit:]
+    return search.outcome
+
+
+def _search_file(search: _Search, file: TranscriptFile, start: Progress) -> None:
+    if search.folder is not None:
+        folder = start.folder or excerpts.peek_folder(file, most=HEAD)
+        if not is_within(folder, search.folder):
+            return
+    search.outcome.searched += not (file.is_agent or file.parent)
+    if not search.matcher.may_match(lambda at, size: files.read_range(file.path, at, size)[1], start.offset):
+        return
+    for excerpt in excerpts.read_excerpts(file, start, now=time.time()):
+        if is_within(excerpt.next.folder, search.folder):
+            for conversation in excerpt.conversations:
+                before = excerpt.start.positions.get(conversation.id or "", (0, 0))[0]
+                _search_conversation(search, file, conversation, excerpt.next, before=before)
+
+
+def _search_database(
+    search: _Search, file: TranscriptFile, row: MirroredFile | None, only: str | None
+) -> None:
+    try:
+        read = {} if row is None else decode_as(row.progress, dict[str, int])
+    except msgspec.DecodeError:  # another version wrote it
+        read = {}
+
+    def chooses(name: str, data: bytes) -> bool:
+        if only not in (None, name):
+            return False
+        search.outcome.searched += 1
+        return search.matcher.may_match(lambda at, size: data[at : at + size])
+
+    for session in opencode_export.read_changed(file.path, read, search.folder, chooses=chooses):
+        if session.conversation is not None:
+            conversation = msgspec.structs.replace(session.conversation, id=session.id)
+            about = Progress(folder=session.folder, title=session.title, parent=session.parent)
+            _search_conversation(search, file, conversation, about)
+
+
+def _search_conversation(
+    search: _Search, file: TranscriptFile, conversation: Conversation, about: Progress, *, before: int = 0
+) -> None:
+    """Add the matches of a conversation, the newest first; `before` it has so many messages more."""
+    name = conversation.id or basename(file.path)
+    stored = search.in_ledger.messages.get((file.assistant, name), 0)
+    messages = conversation.messages[max(0, stored - before) :]
+    first = before + len(conversation.messages) - len(messages)
+    title = about.title
+    if not before:
+        parent = about.parent if conversation.agent is None else about.session_id
+        origin = SessionOrigin(file.assistant, name, file.path, parent)
+        title = name_of(conversation, origin, title)
+    for index in range(len(messages) - 1, -1, -1):
+        message = messages[index]
+        text = searchable(message)
+        if not search.matcher.matches(text):
+            continue
+        created = message.timestamp
+        search.outcome.hits.append(
+            FileHit(
+                program=file.assistant,
+                id=name,
+                title=title,
+                folder=about.folder,
+                path=file.path,
+                position=first + index,
+                role=message.role,
+                created=created if isinstance(created, str) else None,
+                snippet=search.matcher.snippet(text),
+            )
+        )
+        if len(search.outcome.hits) >= search.limit:
+            return
