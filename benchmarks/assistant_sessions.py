@@ -40,6 +40,8 @@ PACKAGE, VERSION = "ccusage", "20.0.24"
 """The last version with a binary for Linux in the registry when this was written."""
 CCUSAGE = f"ccusage {VERSION}, for both programs"
 STATS = "a Python process that stats each file"
+GREP = "grep -F on the same files"
+RARE = "quagga"
 TURNS = 60  # of each session
 HUGE = 2_000_000_000  # bytes
 WORDS = "the cache of a model keeps what was sent before until it goes cold or its beginning changes. "
@@ -74,6 +76,26 @@ def long_list(run: Run) -> Iterator[Measured]:
         steps: dict[str, Step] = {"nexus": _Lister(run).list, STATS: partial(milliseconds, stat)}
         turns = take_turns(steps, run.pick(full=6, quick=3))
     yield "a list of 10,000", turns["nexus"], turns[STATS]
+
+
+@promises(Promise("a search in files that are not kept", 3.0, GREP))
+def search(run: Run) -> Iterator[Measured]:
+    """`nexus sessions search` of a rare word, the whole process with the shared daemon running."""
+    size, home = _write_sessions(run, run.pick(full=400, quick=40), TURNS), Path(run.environ["HOME"])
+    grep = ["grep", "-rF", "--include=*.jsonl", RARE, str(home)]
+    claude = Claude("/home/ana/project-1", session="ffffffff-0000-4000-8000-000000000000")
+    claude.path(home).write_bytes(lines([claude.asks(f"Where is the {RARE}?")]))
+    command = [*run.nexus, "sessions", "search", RARE.upper(), "--all", "--json"]
+    with _daemon(run):
+        found = json.loads(run.execute(command))["notKept"]
+        assert len(found["hits"]) == len(run.execute(grep).splitlines()) == 1, found
+        steps: dict[str, Step] = {
+            "nexus": partial(milliseconds, partial(run.execute, command)),
+            GREP: partial(milliseconds, partial(run.execute, grep)),
+        }
+        turns = take_turns(steps, run.pick(full=10, quick=3))
+    yield "a search in files that are not kept", turns["nexus"], turns[GREP]
+    run.note("A search in files", "transcripts", MB=size / 1e6)
 
 
 class _Lister:

@@ -58,6 +58,11 @@ The last row is the sum. With --json, sessions has what the ledger keeps of the 
 list, total the sum.
 """
 
+SHOW = """\
+A session of the folder, by its name or id. Else the session of any folder or program with this id: if it is
+not kept, it is read from its program's file, and the tokens of its messages are estimates by length.
+"""
+
 SEARCH = """\
 All words must occur; upper and lower case and accents make no difference.
   disk full       both words, anywhere in a message
@@ -66,7 +71,12 @@ All words must occur; upper and lower case and accents make no difference.
   'disk -full'    messages with disk and without full
 In scripts without spaces between words, a word is found anywhere in the text.
 The search covers texts, tool calls with their arguments, and tool results, including those that a compaction
-replaced.
+replaced, in the folder and in those inside it.
+
+Conversations of Claude Code, Codex, opencode and Gemini CLI that are not kept (nexus sessions keep), or have
+grown since, are searched in their files, the newest first; a line says how many these are. There, accents
+make a difference, and letters beyond ASCII are found in lower, upper or title case. A session that you
+deleted from the ledger is searched again when its file has grown.
 """
 
 IMPORT = """\
@@ -168,9 +178,15 @@ def _show(command: argparse.ArgumentParser) -> None:
 
 def _search(command: argparse.ArgumentParser) -> None:
     command.add_argument("query", nargs="+", metavar="WORD", help="a word to search for; see below")
-    command.add_argument("--session", metavar="NAME", help="search only this session")
     command.add_argument(
-        "--limit", type=_number, default=20, metavar="N", help="print at most N messages (default: 20)"
+        "--session", metavar="NAME", help="search only this session; one of a program also by its id"
+    )
+    command.add_argument(
+        "--limit",
+        type=_number,
+        default=20,
+        metavar="N",
+        help="print at most N messages of the ledger, and N of files (default: 20)",
     )
     _all(command, "search the sessions of all folders")
     _json(command)
@@ -312,7 +328,9 @@ def _salvage(command: argparse.ArgumentParser) -> None:
 
 
 def _session(command: argparse.ArgumentParser) -> None:
-    command.add_argument("session", metavar="SESSION", help="the name of the session, or its beginning")
+    command.add_argument(
+        "session", metavar="SESSION", help="the name or id of the session, or the beginning of one"
+    )
 
 
 def _all(command: argparse.ArgumentParser, text: str) -> None:
@@ -355,7 +373,7 @@ ACTIONS = {
     "list": _Action(
         "conversation_list", _list, "list the conversations of all programs in a folder and inside it", LIST
     ),
-    "show": _Action("show_search", _show, "show the messages of a session, a line each"),
+    "show": _Action("show_search", _show, "show the messages of a session, a line each", SHOW),
     "search": _Action("show_search", _search, "find messages by their words", SEARCH),
     "export": _Action(
         "transfer", _export, "write a session to a file: all of it as JSON lines, or for reading"
