@@ -198,11 +198,13 @@ def test_a_session_of_a_folder_inside_is_shown_when_it_is_kept(shell: Shell) -> 
 
 
 def test_an_id_that_several_have_or_none(shell: Shell) -> None:
-    ClaudeLog(shell.home, "c22", folder="/elsewhere").user("Hello.")
+    ClaudeLog(shell.home, "c22", folder=str(shell.folder)).user("Hello.")
+    ClaudeLog(shell.home, "c333", folder="/elsewhere").user("Good morning.")
     assert shell.run("show", "c", code=1) == (
         "nexus sessions: 2 conversations begin with 'c': 'c1', 'c22'. Write more of it.\n"
     )
     assert "Hello." in shell.run("show", "c2")
+    assert "Good morning." in shell.run("show", "c3")
     assert shell.run("show", "zebra", code=1).startswith("nexus sessions: There is no session 'zebra'")
 
 

@@ -59,8 +59,9 @@ list, total the sum.
 """
 
 SHOW = """\
-A session of the folder, by its name or id. Else the session of any folder or program with this id: if it is
-not kept, it is read from its program's file, and the tokens of its messages are estimates by length.
+A session of the folder, by its name or id. Else the session with this id of any program, in the folder and
+inside it, else in any folder: if it is not kept, it is read from its program's file, and the tokens of its
+messages are estimates by length.
 """
 
 SEARCH = """\

@@ -34,6 +34,7 @@ from nexus_daemon.cli.sessions.conversation_list import (
     conversation_values,
     dollars,
     find_in_programs,
+    is_in,
     join,
     list_stored,
     path_of,
@@ -78,12 +79,19 @@ def run_show(options: argparse.Namespace) -> int:
 
 
 def _find_anywhere(client: FolderClient, name: str, error: RequestError) -> ListedConversation:
-    """The conversation of any folder or program whose id begins so; `error` if none or several do."""
-    conversations = join(list_stored(client), find_in_programs(None))
-    begun = [each for each in conversations if name and each.begins(name)]
-    if len(begun) == 1:
-        return begun[0]
-    here = workspace_of(_path(client.uri))
+    """The conversation of any program whose id begins so, in the folder, else anywhere.
+
+    `error` if there is none.
+    """
+    stored, here = list_stored(client), workspace_of(_path(client.uri))
+    begun: list[ListedConversation] = []
+    for root in (here, None):  # to read everywhere may take seconds the first time
+        conversations = (each for each in join(stored, find_in_programs(root)) if is_in(each, root))
+        begun = [each for each in conversations if name and each.begins(name)]
+        if len(begun) == 1:
+            return begun[0]
+        if begun:
+            break
     if all(each.kept is not None and each.kept.workspace == here for each in begun):
         raise error  # which names them
     ids = ", ".join(repr(each.short_name) for each in begun[:MOST_NAMED])
