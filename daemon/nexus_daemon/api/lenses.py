@@ -63,7 +63,7 @@ def _all_lenses(
 
 def _window(view: FolderView) -> int | None:
     limits = get_model_limits(view.model or PROGRAMS[view.name].instructions.assistant.model)
-    return limits.context_window if limits.known else None
+    return limits.available(None, 0) if limits.known else None
 
 
 def _server_lenses(view: "View", encoding: str, servers: list[protocol.ServerInfo]) -> list[dict[str, Any]]:

@@ -36,5 +36,5 @@ def _info(view: FolderView, own_model: str | None) -> protocol.ViewInfo:
         reason=view.reason,
         in_use=view.in_use,
         model=model,
-        limit=None if limits is None else limits.context_window,
+        limit=None if limits is None else limits.available(None, 0),
     )

@@ -22,9 +22,10 @@ LONGEST_REASON = 70  # characters of a reason in a title; the tooltip has all of
 
 
 class FileReader(NamedTuple):
-    """An assistant and what it does with a file; `window` is that of its model, in tokens, where it is known.
+    """An assistant and what it does with a file.
 
-    `preview` is the text that it sends.
+    `window` is what a request to its model may take, in tokens, where that is known. `preview` is the text
+    that it sends.
     """
 
     profile: Profile

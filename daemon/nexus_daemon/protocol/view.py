@@ -16,7 +16,7 @@ class ViewInfo(Sparse, frozen=True):
     reason: str  # why it is in use here or not; it continues the title after a colon
     in_use: bool  # it runs here, was used here in the last 30 days, or the folder has files for it
     model: str | None = None  # that of its last session here, else the usual one; absent: none is set
-    limit: int | None = None  # the tokens of the model's window
+    limit: int | None = None  # the tokens that a request to the model may take
 
 
 class ViewListResult(Wire, frozen=True):

@@ -20,6 +20,18 @@ def test_the_views_and_the_chosen_one(tmp_path: Path) -> None:
     tell_story(tmp_path, story)
 
 
+def test_a_view_has_the_limit_that_its_usage_is_a_share_of(tmp_path: Path) -> None:
+    async def story(desk: Desk) -> None:
+        talk = await desk.client()
+        [view] = [
+            each for each in (await desk.ask(talk, 1, "nexus/view/list"))["views"] if each["name"] == "codex"
+        ]
+        usage = await desk.ask(talk, 2, "nexus/context/usage", assistant="codex")
+        assert view["limit"] == usage["available"] < usage["limit"]
+
+    tell_story(tmp_path, story, {"/a/AGENTS.md": "Use tabs.\n"})
+
+
 def test_the_setting_overrides_the_choice(tmp_path: Path) -> None:
     async def story(desk: Desk) -> None:
         talk = await desk.client()

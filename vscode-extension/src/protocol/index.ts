@@ -2820,7 +2820,7 @@ export interface ViewInfo {
   inUse: boolean;
   /** that of its last session here, else the usual one; absent: none is set */
   model?: string;
-  /** the tokens of the model's window */
+  /** the tokens that a request to the model may take */
   limit?: number;
 }
 
