@@ -356,6 +356,8 @@ class Daemon:
                     "nexus/assistant/didChange",
                     protocol.AssistantDidChange(folder.uri, change.assistant, change.id, change.reason),
                 )
+                if change.reason == "appeared" or change.has_other_model:
+                    folder.client.refresh_lenses()  # they speak of those in use, and of their windows
 
     def _files_changed(self, paths: set[str] | None) -> None:
         for table in self.windows.tables.values():

@@ -59,18 +59,20 @@ class WatchedFolder(NamedTuple):
 
 
 class SessionChange(NamedTuple):
-    """A session that `appeared` or `changed` in a folder."""
+    """A session that `appeared` or `changed` in a folder, perhaps by another model than before."""
 
     folder: WatchedFolder
     assistant: str
     id: str
     reason: str
+    has_other_model: bool
 
 
 class _Listing(NamedTuple):
-    """The sessions of a folder: when each changed, and the paths to watch for them and new ones."""
+    """The sessions of a folder: when each changed, its model, and the paths to watch for all of them."""
 
     changed: dict[_Key, str]
+    models: dict[_Key, str | None]
     paths: frozenset[str]
 
 
@@ -152,11 +154,14 @@ class AssistantWatch:
         for folder, listing in now.items():
             if folder not in before:
                 continue
-            earlier = before[folder].changed
+            earlier, models = before[folder].changed, before[folder].models
             for key, changed in listing.changed.items():
                 if earlier.get(key) != changed:
                     reason = "changed" if key in earlier else "appeared"
-                    self._announce(SessionChange(folder, *key, reason))
+                    has_other_model = models.get(key) != listing.models[key]
+                    self._announce(
+                        SessionChange(folder, *key, reason=reason, has_other_model=has_other_model)
+                    )
 
 
 class SessionNews:
@@ -234,6 +239,7 @@ def _listing(folder: WatchedFolder) -> _Listing:
 
     place = folder.place
     changed: dict[_Key, str] = {}
+    models: dict[_Key, str | None] = {}
     paths = {
         join(path, _ANY) if path.endswith(sep) else path
         for program in WITH_SESSIONS.values()
@@ -251,7 +257,8 @@ def _listing(folder: WatchedFolder) -> _Listing:
             marks += (repr(files.file_stamp(join(agents, name))) for name, _ in listed)
             paths.add(join(agents, _ANY))
         changed[session.assistant, session.id] = repr(marks)
-    return _Listing(changed, frozenset(paths))
+        models[session.assistant, session.id] = session.model
+    return _Listing(changed, models, frozenset(paths))
 
 
 def _roots(place: "Place") -> Iterator[str]:

@@ -9,7 +9,7 @@ from support.asking import Asking, check
 from support.assistant_transcripts import Claude, Codex, lines, write
 from support.desk import Desk
 from support.desk import write as write_file
-from support.talk import HELLO, Message, Talk
+from support.talk import HELLO, Message, Talk, call, result
 from support.waiting import wait_until
 
 CAPABLE = {"experimental": {"nexus": {"assistantSessions": True}}}
@@ -163,5 +163,43 @@ def test_without_a_client_that_asked_nothing_is_read(tmp_path: Path, monkeypatch
         await ask("assistant/sessions")
         assert list(desk.daemon.assistant_watch.paths()) == []
         assert not any(str(path.parent) in paths for paths in desk.daemon.watcher.watched)
+
+    check(tmp_path, story)
+
+
+def test_lenses_are_old_when_a_session_begins_and_when_its_model_is_known(
+    tmp_path: Path, monkeypatch: Any
+) -> None:
+    refresh = {"workspace": {"codeLens": {"refreshSupport": True}}}
+    monkeypatch.setitem(HELLO["params"], "capabilities", {**CAPABLE, **refresh})
+
+    async def story(desk: Desk, ask: Asking) -> None:
+        home = Path(desk.tree.path("/home"))
+        write_file(desk, "/a/CLAUDE.md", "Be brief.\n")
+        claude, _ = sessions_of(desk)
+        lens = {"textDocument": {"uri": desk.uri("/a/CLAUDE.md")}}
+        await wait_until(lambda: list(desk.daemon.assistant_watch.paths()))
+        await watched(desk, lambda paths: str(home) in paths)
+
+        async def refreshed(number: int) -> None:
+            ask.talk.send(call(900 + number, "textDocument/codeLens", lens))
+            await desk.reply(ask.talk, 900 + number)
+
+            def asked() -> list[Message]:
+                method = "workspace/codeLens/refresh"
+                return [one for one in ask.talk.writer.messages() if one.get("method") == method][
+                    number - 1 :
+                ]
+
+            if number:
+                ask.talk.send(result((await wait_until(asked))[0]["id"], None))
+
+        await refreshed(0)
+        path = write(claude.path(home), [claude.asks("Hi")])
+        await refreshed(1)
+        await watched(desk, lambda paths: str(path.parent) in paths)
+        with path.open("ab") as file:
+            file.write(lines(claude.answers("A", write=9_000)))  # an answer names the model
+        await refreshed(2)
 
     check(tmp_path, story)
