@@ -1,7 +1,8 @@
 """Folders whose settings name MCP servers, and those that each real program starts there.
 
-`make test-assistants` runs the programs; the fast tests compare the profiles with `started`. `$S`, `$T` and
-`$O` stand for a server in each form, `{root}` for the root of the case.
+`make test-assistants` runs the programs; the fast tests compare the profiles with `started`. `$S`, `$T`, `$O`
+and `$U` stand for a server in each form, `{root}` for the root of the case. Without a terminal, Gemini CLI
+offers the tools of those that the user trusts (`$U`).
 """
 
 import json
@@ -22,6 +23,7 @@ FORMS = {
     "$S": json.dumps({"command": SERVER[0], "args": SERVER[1:]}),
     "$T": f"command = {json.dumps(SERVER[0])}\nargs = {json.dumps(SERVER[1:])}",
     "$O": json.dumps({"type": "local", "command": SERVER}),
+    "$U": json.dumps({"command": SERVER[0], "args": SERVER[1:], "trust": True}),
 }
 REPOSITORY = """
 //- /.git/HEAD
@@ -30,7 +32,7 @@ ref: refs/heads/main
 //- /.git/refs/x
 //- /.git/config
 """
-_OFFERED = re.compile(r'"mcp__(s[a-z]+)"|(?:mcp__|\b)(s[a-z]+)_{1,2}show_context')
+_OFFERED = re.compile(r'"mcp__(s[a-z]+)"|(?:mcp__?|\b)(s[a-z]+)_{1,2}show_context')
 
 
 class ServerCase(NamedTuple):
@@ -185,6 +187,59 @@ enabled = false
 {"mcp": {"suser": {"enabled": false}, /* or */ "sout": {"type": "local", "command": ["x"], "enabled": false}}}
 """,
         ("stwo",),
+    ),
+    ServerCase(
+        "of the user, of the folder",
+        "gemini",
+        """
+//- /home/.gemini/settings.json
+{"mcpServers": {"suser": $U}}
+//- /work/.gemini/settings.json
+{"mcpServers": {"sproject": $U}}
+""",
+        ("sproject", "suser"),
+    ),
+    ServerCase(
+        "both leave out what one of them excludes",
+        "gemini",
+        """
+//- /home/.gemini/settings.json
+{"mcpServers": {"suser": $U, "stwo": $U, "sthree": $U}, "mcp": {"excluded": ["suser"]}}
+//- /work/.gemini/settings.json
+{"mcp": {"excluded": ["stwo"]}}
+""",
+        ("sthree",),
+    ),
+    ServerCase(
+        "what both allow is allowed",
+        "gemini",
+        """
+//- /home/.gemini/settings.json
+{"mcpServers": {"suser": $U, "stwo": $U}, "mcp": {"allowed": ["suser", "stwo"]}}
+//- /work/.gemini/settings.json
+{"mcp": {"allowed": ["stwo"]}}
+""",
+        ("stwo",),
+    ),
+    ServerCase(
+        "two lists with nothing in common allow all",
+        "gemini",
+        """
+//- /home/.gemini/settings.json
+{"mcpServers": {"suser": $U, "stwo": $U}, "mcp": {"allowed": ["suser"]}}
+//- /work/.gemini/settings.json
+{"mcp": {"allowed": ["stwo"]}}
+""",
+        ("stwo", "suser"),
+    ),
+    ServerCase(
+        "a list of nothing allows all",
+        "gemini",
+        """
+//- /home/.gemini/settings.json
+{"mcpServers": {"suser": $U}, "mcp": {"allowed": []}}
+""",
+        ("suser",),
     ),
 )
 

@@ -22,7 +22,7 @@ PAGE = "https://geminicli.com/docs/tools/mcp-server"
 def _read_servers(disk: Disk, settings: AssistantSettings) -> Iterator[AssistantServer]:
     excluded = {_bare(name) for each in settings.each("mcp", "excluded") for name in texts_of(each)}
     lists = [set(map(_bare, texts_of(each))) for each in settings.each("mcp", "allowed")]
-    allowed = set[str].intersection(*lists) if lists else None
+    allowed = set[str].intersection(*lists) if lists else set[str]()  # an empty list allows all
     places: list[tuple[str, Scope, Mapping[str, Any]]] = []
     places.extend((file.path, file.scope, file.values) for file in reversed(settings.files))
     places.extend((each.path, "user", each.values) for each in read_extensions(disk, settings.where))
@@ -31,7 +31,7 @@ def _read_servers(disk: Disk, settings: AssistantSettings) -> Iterator[Assistant
             reason = None
             if _bare(name) in excluded:
                 reason = "`mcp.excluded` leaves it out."
-            elif allowed is not None and _bare(name) not in allowed:
+            elif allowed and _bare(name) not in allowed:
                 reason = "`mcp.allowed` does not name it."
             elif not is_complete(values["mcpServers"][name]):
                 reason = "It has no `command`, `url` or `httpUrl`."
