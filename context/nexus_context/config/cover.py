@@ -179,8 +179,11 @@ class CoveredText:
 
 
 def _is_readable(document: JsonDocument) -> bool:
-    """Whether it is certain where the values are."""
-    return all(each.code in _HARMLESS for each in document.problems)
+    """Whether it is certain where the values are; what a comment of several lines holds is not looked at."""
+    return all(
+        each.code in _HARMLESS and not document.text.startswith("/*", each.span.start)
+        for each in document.problems
+    )
 
 
 def _covered_toml(line: str) -> str:

@@ -127,3 +127,10 @@ def test_the_users_own_terminal_shows_what_cannot_be_secret() -> None:
     assert WORD not in shown
     others = "\n".join(format_frame(each, text) for each in problems(text))
     assert '"max_tokens": *' in others and "two words" not in others and "so many" not in others
+
+
+def test_what_a_comment_of_several_lines_holds_is_covered() -> None:
+    text = f'{{\n  /* "a":\n  {WORD} 1234\n  */ "tools": 3\n}}\n'
+    for problem in problems(text):
+        shown = format_frame(problem, text, is_private=True)
+        assert WORD not in shown and "1234" not in shown
