@@ -219,6 +219,10 @@ def test_a_server_says_who_starts_it(monorepo: Fixture, capsys: pytest.CaptureFi
     [
         (["mcp:nope"], "No MCP server here is named `nope`, in the settings of Claude Code, Codex."),
         (["CLAUDE.md:99"], "CLAUDE.md has 6 lines."),
+        (["CLAUDE.md:0"], "Lines count from 1."),
+        (["CLADUE.md:2"], "CLADUE.md is no file in "),
+        (["missing.md"], "missing.md is no file in "),
+        (["mcp: "], "Name an MCP server, such as mcp:github."),
         (["sandbox_mode", "--for", "claude-code"], "Claude Code has no setting `sandbox_mode`. Codex has."),
         (["ls", "--for", "cursor"], "What cursor allows is not known."),
     ],
@@ -235,3 +239,11 @@ def test_a_word_that_is_no_setting_is_a_command(
 ) -> None:
     assert answers_of(monorepo, capsys, "make")["Claude Code"] == ["asks     No rule allows `make`."]
     assert answers_of(monorepo, capsys, "Bash(env)")["Claude Code"][0].startswith(("asks", "allowed"))
+
+
+def test_lines_are_those_of_an_editor(monorepo: Fixture, capsys: pytest.CaptureFixture[str]) -> None:
+    Path(monorepo.path("/home/a/CLAUDE.md")).write_text("a\fb\u2028c\nUse tabs, and nothing else.\n", "utf-8")
+    [first] = answers_of(monorepo, capsys, "CLAUDE.md:2", "--for", "claude-code").values()
+    assert int(first[-1].split()[1]) > 7  # not those of `b`
+    folder = monorepo.path("/home/a")
+    assert "has 2 lines" in output_of(monorepo, capsys, "explain", "--folder", folder, "CLAUDE.md:3", code=1)

@@ -167,6 +167,7 @@ CODES = {
     "unknown-turn": "the conversation has no such turn",
     "unreadable": "a file to count is missing, too large or not text",
     "unreadable-script": "a script is no Bash that can be read, or too long",
+    "no-such-file": "a file is not there, or cannot be read",
     "no-such-line": "a file has fewer lines",
     "no-such-server": "none of the views has an MCP server of this name",
     "no-such-setting": "the view has no such setting, others have",

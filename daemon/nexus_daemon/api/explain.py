@@ -10,7 +10,7 @@ from nexus_context.assistants.reading.disk import Disk
 from nexus_context.assistants.reading.model import Surroundings
 from nexus_context.assistants.tracking.in_use import NEXUS, VIEW_SETTING, read_views
 from nexus_context.assistants.views.permissions import Explanation, explain_calls
-from nexus_context.assistants.views.subjects import FileLine, NamedServer, read_subject
+from nexus_context.assistants.views.subjects import SERVER, FileLine, NamedServer, read_subject
 from nexus_context.errors import RequestError
 from nexus_context.folder.snapshot import Snapshot
 from nexus_context.text.lines import LineIndex
@@ -22,7 +22,6 @@ from nexus_daemon.lsp import convert
 if TYPE_CHECKING:
     from nexus_daemon.windows.connection import Connection
 
-SERVER = "mcp:"
 VOID = "assistant.void"
 NOT_STOPPED = {
     "claude-code": {
@@ -107,19 +106,22 @@ def build(what: str, scene: Scene, wanted: Sequence[str] | None) -> protocol.Exp
         return protocol.ExplainResult(explain_line(subject, names, scene))
     if answers := explain_setting(what.strip(), names, scene, is_exclusive=wanted is not None):
         return protocol.ExplainResult(answers)
-    explanations = explain_folder_calls([subject], scene, wanted)
+    explanations = explain_folder_calls([subject], scene, names, is_wanted=wanted is not None)
     return protocol.ExplainResult(
         [answer for each in explanations for answer in build_answers(each, scene.disk, scene.encoding)]
     )
 
 
 def explain_folder_calls(
-    calls: list[ExplainedCall], scene: Scene, wanted: Sequence[str] | None
+    calls: list[ExplainedCall], scene: Scene, names: Sequence[str], *, is_wanted: bool
 ) -> list[Explanation]:
-    """What assistants do with calls: the wanted ones, or those in use; if it is known of none, all."""
-    in_use = [name for name in scene.in_use if name != NEXUS and PROGRAMS[name].has_permissions]
-    names = wanted or in_use or tuple(PROGRAMS)
-    return explain_calls(calls, scene.disk, scene.surroundings, assistants=names)
+    """What assistants do with calls: those that are wanted, or in use; if it is known of none of these, all.
+
+    RequestError if it is known of none that `is_wanted`.
+    """
+    known = [name for name in names if name != NEXUS and PROGRAMS[name].has_permissions]
+    assistants = known or (names if is_wanted else tuple(PROGRAMS))
+    return explain_calls(calls, scene.disk, scene.surroundings, assistants=assistants)
 
 
 def build_answers(explanation: Explanation, disk: Disk, encoding: str) -> Iterator[protocol.ExplainAnswer]:

@@ -14,7 +14,7 @@ import msgspec
 from nexus_context.assistants.programs import PROGRAMS
 from nexus_context.assistants.reading.findings import value_at
 from nexus_context.assistants.reading.model import AssistantServer, Profile
-from nexus_context.assistants.tracking.in_use import NEXUS
+from nexus_context.assistants.tracking.in_use import NEXUS, view_title
 from nexus_context.assistants.views.mcp_servers import STARTS, find_server_key
 from nexus_context.assistants.views.profile import read_profile
 from nexus_context.assistants.views.readers import UNREAD, AssistantUse, file_uses
@@ -80,7 +80,7 @@ def explain_setting(
 
 
 def _titles(names: Sequence[str]) -> str:
-    return ", ".join("Nexus" if name == NEXUS else PROGRAMS[name].title for name in names)
+    return ", ".join(map(view_title, names))
 
 
 def _setting_answers(text: str, name: str, scene: "Scene") -> Iterator[protocol.ExplainAnswer]:
@@ -113,7 +113,7 @@ def _setting_reason(title: str, text: str, found: SettingValue) -> str:
     counting = sum(each.counts for each in found.sources)
     if not counting:
         return f"It is set where {title} takes nothing of the file: `nexus check` says why."
-    return "In force from one file." if counting == 1 else f"In force, joined from {counting} files."
+    return "In force from one file." if counting == 1 else f"In force from {counting} files together."
 
 
 def _own_setting(text: str, scene: "Scene") -> Iterator[protocol.ExplainAnswer]:
@@ -160,7 +160,9 @@ class Landing(NamedTuple):
 def explain_line(subject: FileLine, names: Sequence[str], scene: "Scene") -> list[protocol.ExplainAnswer]:
     """Who reads a line, where it lands, and what it costs. RequestError if there is no such line."""
     text = scene.disk.text(subject.path) or ""
-    lines = text.splitlines()
+    index = LineIndex(text)  # whose lines are those of an editor
+    lines = [index.line(number) for number in range(index.count)]
+    lines = lines if lines[-1] else lines[:-1]
     if subject.line is not None and subject.line > len(lines):
         raise RequestError(f"{subject.path} has {len(lines)} lines.", code="no-such-line")
     return [

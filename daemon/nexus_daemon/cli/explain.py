@@ -19,13 +19,14 @@ import msgspec
 
 from nexus_context.assistants.programs import PROGRAMS
 from nexus_context.assistants.reading.disk import Disk
-from nexus_context.assistants.tracking.in_use import NEXUS
+from nexus_context.assistants.tracking.in_use import NEXUS, view_title
 from nexus_context.assistants.views.permissions import Explanation, calls_of_script
+from nexus_context.assistants.views.subjects import SERVER
 from nexus_context.disk import files
 from nexus_context.errors import RequestError
 from nexus_context.text.visible import visible_line
 from nexus_daemon import protocol
-from nexus_daemon.api.explain import SERVER, Scene, build, build_answers, explain_folder_calls
+from nexus_daemon.api.explain import Scene, build, build_answers, explain_folder_calls
 from nexus_daemon.cli import output
 from nexus_daemon.cli.assistant_option import ALL
 from nexus_daemon.cli.folder import absolute, folder_of, read, short_path
@@ -33,7 +34,7 @@ from nexus_daemon.cli.surroundings import surroundings_of
 from nexus_daemon.lsp.convert import uri_to_path
 
 EPILOG = "exit codes: 0 explained; 1 it cannot be explained; 2 wrong usage"
-TITLES = {NEXUS: "Nexus", **{name: program.title for name, program in PROGRAMS.items()}}
+VIEWS = (*PROGRAMS, NEXUS)
 
 
 def arguments(command: argparse.ArgumentParser) -> None:
@@ -48,7 +49,7 @@ def arguments(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--for",
         dest="assistant",
-        choices=(*TITLES, ALL),
+        choices=(*VIEWS, ALL),
         help="explain for this assistant alone (default: those in use in the folder)",
     )
     command.add_argument(
@@ -67,7 +68,7 @@ def run(options: argparse.Namespace) -> int:
         )
         output.complain("explain", f"{wrong}.")
         return 2
-    wanted = {None: None, ALL: tuple(TITLES)}.get(options.assistant, (options.assistant,))
+    wanted = {None: None, ALL: VIEWS}.get(options.assistant, (options.assistant,))
     try:
         if options.file is not None:
             return _run_script(options, _scene(folder), wanted)
@@ -99,8 +100,7 @@ def _scene(folder: Path, what: str = "") -> Scene:
 def _run_script(options: argparse.Namespace, scene: Scene, wanted: Sequence[str] | None) -> int:
     """Explain each command of a script."""
     calls = calls_of_script(_script(options.file))
-    names = None if wanted is None else [name for name in wanted if name != NEXUS]
-    explanations = explain_folder_calls(calls, scene, names)
+    explanations = explain_folder_calls(calls, scene, wanted or scene.in_use, is_wanted=wanted is not None)
     if options.format == "json":
         answers = [answer for each in explanations for answer in build_answers(each, scene.disk, "utf-16")]
         output.json_value({"answers": msgspec.to_builtins(answers)})
@@ -136,7 +136,7 @@ def _print(lines: Iterable[str]) -> None:
 
 def answer_lines(answer: protocol.ExplainAnswer) -> Iterator[str]:
     """The lines of an answer, the name of its assistant first."""
-    yield f"{TITLES[answer.assistant]} {answer.version}"
+    yield f"{view_title(answer.assistant)} {answer.version}"
     yield from _lines(answer, answer.reason)
 
 

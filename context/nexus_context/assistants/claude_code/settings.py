@@ -30,6 +30,7 @@ from nexus_context.assistants.reading.model import (
     AssistantSettingsFile,
     Scope,
     Surroundings,
+    join_lists,
 )
 from nexus_context.assistants.reading.settings import read_document
 from nexus_context.assistants.reading.working_tree import find_working_tree, parents
@@ -64,9 +65,7 @@ def read_settings(disk: Disk, surroundings: Surroundings) -> AssistantSettings:
     problems += check_plugin(disk, surroundings, _schema())
     problems += check_settings(disk, AssistantSettings(surroundings, tuple(files)))
     texts = {each.path: disk.texts[each.path] for each in problems}
-    settings = AssistantSettings(
-        surroundings, tuple(files), tuple(problems), texts=texts, joins=lambda _: True
-    )
+    settings = AssistantSettings(surroundings, tuple(files), tuple(problems), texts=texts, combine=join_lists)
     environ = {**surroundings.environ, **_variables(settings)}
     return replace(settings, where=replace(surroundings, environ=environ))
 

@@ -31,8 +31,10 @@ from nexus_context.assistants.reading.findings import (
 from nexus_context.assistants.reading.model import (
     AssistantSettings,
     AssistantSettingsFile,
+    Keys,
     Scope,
     Surroundings,
+    join_lists,
 )
 from nexus_context.assistants.reading.settings import read_json, texts_of
 from nexus_context.config import fixes
@@ -47,10 +49,12 @@ JOINED_LISTS = frozenset(
     for name in (
         *("advanced.excludedEnvVars", "context.fileFiltering.customIgnoreFilePaths"),
         *("context.includeDirectories", "extensions.disabled", "extensions.workspacesWithMigrationNudge"),
-        *("hooksConfig.disabled", "skills.disabled", "tools.exclude"),
+        *("hooksConfig.disabled", "skills.disabled", "tools.exclude", "mcp.excluded"),
     )
 )
-"""The lists whose `mergeStrategy` in the bundle is `union` or `concat`; those in `hooks` are, too."""
+"""The lists whose `mergeStrategy` in the bundle is `union` or `concat`, as in `hooks`; by runs, the last."""
+ALLOWED_SERVERS = ("mcp", "allowed")
+"""By runs, a server has to be in each file's list; an empty one allows all."""
 SYSTEM_PATH = "/etc/gemini-cli/settings.json"
 BOM = "\ufeff"
 FORMS = frozenset({"json.comment", "json.duplicate-key"})
@@ -131,9 +135,15 @@ def read_settings(disk: Disk, surroundings: Surroundings) -> AssistantSettings:
         tuple(files),
         problems=tuple(problems),
         stop=first_stop(problems),
-        joins=lambda keys: keys[0] == "hooks" or keys in JOINED_LISTS,
+        combine=_combine,
         texts={path: text for path, text in texts.items() if path in paths},
     )
+
+
+def _combine(keys: Keys, less: list[Any], more: list[Any]) -> list[Any]:
+    if keys == ALLOWED_SERVERS:
+        return [name for name in more if name in less]
+    return join_lists(keys, less, more) if keys[0] == "hooks" or keys in JOINED_LISTS else more
 
 
 def settings_schema() -> dict[str, Any]:

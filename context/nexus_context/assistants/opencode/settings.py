@@ -32,8 +32,10 @@ from nexus_context.assistants.reading.disk import Disk
 from nexus_context.assistants.reading.model import (
     AssistantSettings,
     AssistantSettingsFile,
+    Keys,
     Scope,
     Surroundings,
+    join_lists,
 )
 from nexus_context.assistants.reading.working_tree import find_working_tree, parents
 from nexus_context.config.check import JSONC, Node, conform, load_schema
@@ -95,10 +97,14 @@ def read_settings(disk: Disk, surroundings: Surroundings) -> AssistantSettings:
             else each
             for each in problems
         ]
-    settings = AssistantSettings(surroundings, tuple(files), texts=texts, joins=JOINED_LISTS.__contains__)
+    settings = AssistantSettings(surroundings, tuple(files), texts=texts, combine=_combine)
     problems.extend(_agent_problems(settings))
     stop = next((each for each in problems if each.code == "assistant.stops"), None)
     return replace(settings, problems=tuple(problems), stop=stop)
+
+
+def _combine(keys: Keys, less: list[Any], more: list[Any]) -> list[Any]:
+    return join_lists(keys, less, more) if keys in JOINED_LISTS else more
 
 
 def settings_schema() -> dict[str, Any]:

@@ -87,13 +87,28 @@ class AssistantSettingsFile(msgspec.Struct, frozen=True):
     document: JsonDocument | None = None
 
 
+Keys = tuple[str, ...]
+CombineLists = Callable[[Keys, list[Any], list[Any]], list[Any]]
+"""Makes one list at a path of keys from those of two files, the less important first."""
+
+
+def replace_list(_: Keys, less: list[Any], more: list[Any]) -> list[Any]:  # noqa: ARG001
+    """The list of the more important file."""
+    return more
+
+
+def join_lists(_: Keys, less: list[Any], more: list[Any]) -> list[Any]:
+    """Both lists, each item once."""
+    return [*less, *(item for item in more if item not in less)]
+
+
 class AssistantSettings(msgspec.Struct, frozen=True):
     """The settings of a program in a folder, as it computes them before it reads anything else.
 
     `where` is where it runs, with the variables that the settings add. Of `files` the least important is the
     first. `problems` are what the program refuses of them or does not heed; `stop` is the one for which it
-    does not start. `texts` are the texts that the problems are in. `joins` says of the keys of a list whether
-    the lists of all files are joined.
+    does not start. `texts` are the texts that the problems are in. `combine` makes one list of
+    those of two files.
     """
 
     where: Surroundings
@@ -101,10 +116,10 @@ class AssistantSettings(msgspec.Struct, frozen=True):
     problems: tuple[Problem, ...] = ()
     stop: Problem | None = None
     texts: Mapping[str, str] = {}
-    joins: Callable[[tuple[str, ...]], bool] = lambda _: False
+    combine: CombineLists = replace_list
 
     def merged(self) -> dict[str, Any]:
-        """The values of all files: objects merge, some lists are joined; of all else the last one counts."""
+        """The values of all files: objects merge, lists are combined; of all else the last one counts."""
         values: dict[str, Any] = {}
         for file in self.files:
             self._merge(values, file.values, ())
@@ -116,8 +131,8 @@ class AssistantSettings(msgspec.Struct, frozen=True):
             if isinstance(value, Mapping):
                 values[key] = own = dict(own) if isinstance(own, dict) else {}
                 self._merge(own, value, place)
-            elif isinstance(value, list) and isinstance(own, list) and self.joins(place):
-                values[key] = [*own, *(item for item in value if item not in own)]
+            elif isinstance(value, list) and isinstance(own, list):
+                values[key] = self.combine(place, own, value)
             else:
                 values[key] = value
 

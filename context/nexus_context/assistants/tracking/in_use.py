@@ -35,6 +35,11 @@ PICKED = "the setting `views.show` names it"
 RECENT_S = 30 * 86_400.0
 
 
+def view_title(name: str) -> str:
+    """How people write the name of a view."""
+    return "Nexus" if name == NEXUS else PROGRAMS[name].title
+
+
 class FolderView(msgspec.Struct, frozen=True):
     """Nexus's own chat, or a program, in a folder.
 

@@ -8,6 +8,7 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import takewhile
 from typing import Any
 
 import msgspec
@@ -53,6 +54,8 @@ def find_setting(name: str, text: str, settings: AssistantSettings, disk: Disk) 
         return None
     schema = PROGRAMS[name].settings_schema
     keys = _keys_of(text, [schema.get("properties", {}), *(_document_value(each) for each in settings.files)])
+    if not keys:
+        return None
     sources = tuple(_sources(settings, keys, disk))
     is_known = _is_known(schema, keys) if schema else None
     if not sources and not is_known:
@@ -64,7 +67,7 @@ def printable(value: Any, keys: Sequence[str]) -> Any:
     """A value of a settings file as it may be printed: what may be secret is covered."""
     if isinstance(value, dict):
         return {key: printable(each, (*keys, key)) for key, each in value.items()}
-    if keys[:1] != ("env",) and is_secret_place(keys):
+    if is_secret_place(keys):
         return COVER
     if isinstance(value, list):
         return [printable(each, keys) for each in value]
@@ -72,10 +75,11 @@ def printable(value: Any, keys: Sequence[str]) -> Any:
 
 
 def _keys_of(text: str, tops: Sequence[Any]) -> tuple[str, ...]:
-    """The keys that a text names; `tops` are objects with keys of the top."""
+    """The keys that a text names, down to a list; `tops` are objects with keys of the top."""
     if any(isinstance(top, Mapping) and text in top for top in tops):
         return (text,)
-    return tuple(map(str, parse_pointer(text))) if text.startswith("/") else tuple(text.split("."))
+    steps = map(str, parse_pointer(text)) if text.startswith("/") else iter(text.split("."))
+    return tuple(takewhile(lambda step: not step.isdecimal(), steps))
 
 
 def _sources(settings: AssistantSettings, keys: tuple[str, ...], disk: Disk) -> Iterator[SettingSource]:
@@ -110,7 +114,8 @@ def _is_known(schema: Mapping[str, Any], keys: Sequence[str]) -> bool:
     node: Any = schema
     for key in keys:
         if not isinstance(node, Mapping) or not (node.keys() & {"properties", "additionalProperties"}):
-            return node is not schema  # what is below is not described
+            kinds = node.get("type", "object") if isinstance(node, Mapping) else "object"
+            return "object" in kinds  # what is below is not described
         below = node.get("properties", {}).get(key)
         node = node.get("additionalProperties", False) if below is None else below
         if node is False:

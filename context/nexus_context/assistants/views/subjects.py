@@ -1,6 +1,6 @@
 """What a question about a folder is about: a call, an MCP server, a line of a file, or a setting.
 
-1. `mcp:NAME` is a server, `FILE:LINE` a line of a file that exists, a Markdown file alone all of it.
+1. `mcp:NAME` is a server, `FILE:LINE` a line of a file, the name of a Markdown file all of it.
 2. `TOOL(…)` and `mcp__SERVER__TOOL` are calls.
 3. A word that is a setting of an assistant is that setting. Everything else is a command of Bash.
 """
@@ -14,9 +14,11 @@ from nexus_context.assistants.permissions.decision import ExplainedCall
 from nexus_context.assistants.reading.disk import Disk
 from nexus_context.assistants.reading.model import Surroundings
 from nexus_context.assistants.views.permissions import read_call
+from nexus_context.errors import RequestError
 
-_SERVER = "mcp:"
-_LINE = re.compile(r"(.+?):([1-9][0-9]{0,8})(?::[0-9]+)?")
+SERVER = "mcp:"
+_LINE = re.compile(r"(\S*[^\s:]):([0-9]{1,9})(?::[0-9]+)?")
+_BLANK = re.compile(r"\s")
 _WHOLE = (".md", ".mdc", ".markdown")
 
 
@@ -37,14 +39,24 @@ Subject = ExplainedCall | NamedServer | FileLine
 
 
 def read_subject(text: str, where: Surroundings, disk: Disk) -> Subject:
-    """What a text stands for, if it is no setting; paths are of the folder. RequestError if it is blank."""
+    """What a text stands for, if it is no setting; paths are of the folder.
+
+    RequestError if it is blank, or names a file that is not there.
+    """
     text = text.strip()
-    if text.startswith(_SERVER) and not text[len(_SERVER) :].isspace() and text != _SERVER:
-        return NamedServer(text[len(_SERVER) :].strip())
+    if text.startswith(SERVER):
+        name = text.removeprefix(SERVER).strip()
+        if not name:
+            raise RequestError("Name an MCP server, such as mcp:github.", code="no-such-server")
+        return NamedServer(name)
     match = _LINE.fullmatch(text)
-    name, line = (match[1], int(match[2])) if match is not None else (text, None)
+    if match is None and (not text.endswith(_WHOLE) or _BLANK.search(text)):
+        return read_call(text)
+    name, line = (text, None) if match is None else (match[1], int(match[2]))
     from_home = os.path.join(where.user_home, name[2:]) if name.startswith("~/") else name
     path = disk.real(os.path.normpath(os.path.join(where.folder, from_home)))
-    if (match is not None or name.endswith(_WHOLE)) and disk.text(path) is not None:
-        return FileLine(path, line)
-    return read_call(text)
+    if disk.text(path) is None:
+        raise RequestError(f"{name} is no file in {where.folder} that can be read.", code="no-such-file")
+    if line == 0:
+        raise RequestError("Lines count from 1.", code="no-such-line")
+    return FileLine(path, line)

@@ -68,6 +68,22 @@ def setting_of(root: Path, name: str, key: str, *, user: str = "", project: str 
         ),
         (
             "gemini",
+            "mcp.excluded",
+            '{"mcp": {"excluded": ["a"]}}',
+            '{"mcp": {"excluded": ["b"]}}',
+            ["a", "b"],
+            [True, True],
+        ),
+        (
+            "gemini",
+            "mcp.allowed",
+            '{"mcp": {"allowed": ["a", "b"]}}',
+            '{"mcp": {"allowed": ["b", "c"]}}',
+            ["b"],
+            [True, True],
+        ),
+        (
+            "gemini",
             "context.fileName",
             '{"context": {"fileName": ["A.md"]}}',
             '{"context": {"fileName": ["B.md"]}}',
@@ -122,6 +138,9 @@ def test_of_a_refused_file_nothing_counts_but_it_is_named(tmp_path: Path) -> Non
         ("claude-code", "git", None),
         ("claude-code", "npm test", None),
         ("gemini", "context.nonsense", None),
+        ("claude-code", "model.nonsense", None),
+        ("claude-code", "/permissions/allow/0", True),
+        ("claude-code", "/0", None),
         ("cursor", "anything", None),
     ],
 )
@@ -145,7 +164,7 @@ def test_a_key_that_the_program_does_not_have_is_said_to_be_unknown(tmp_path: Pa
             "claude-code",
             "env",
             '{"env": {"A_TOKEN": "abcdefgh", "MAX": "3"}}',
-            {"A_TOKEN": "********", "MAX": "3"},
+            {"A_TOKEN": "***", "MAX": "***"},
         ),
         (
             "gemini",
