@@ -39,7 +39,7 @@ Another text.
 //- /home/lone/NEXUS.md
 Lone.
 """
-NO_SESSIONS = "That folder has no sessions; nexus sessions list --all lists those of all folders."
+NO_SESSIONS = "Nexus keeps none of that folder; nexus sessions list --all lists those of all folders."
 TIME = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+Z")
 
 

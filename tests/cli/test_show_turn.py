@@ -177,7 +177,7 @@ def test_mistakes(
 def test_without_a_ledger_none_is_created(tree: Fixture, capsys: pytest.CaptureFixture[str]) -> None:
     _, err = check(tree, capsys, "--session", "chat", code=1)
     assert err == (
-        "nexus show: There is no session 'chat' in /home/a. That folder has no sessions; nexus sessions "
+        "nexus show: There is no session 'chat' in /home/a. Nexus keeps none of that folder; nexus sessions "
         "list --all lists those of all folders.\n"
     )
     assert not Path(tree.path("/state/ledger.db")).exists()

@@ -50,7 +50,7 @@ def sessions_that_begin(sessions: Sequence[Session], beginning: str) -> list[Ses
 def _near(ledger: Ledger, workspace: str, name: str) -> str:
     names = [session.name for session in ledger.sessions(workspace)]
     if not names:
-        return "That folder has no sessions; nexus sessions list --all lists those of all folders."
+        return "Nexus keeps none of that folder; nexus sessions list --all lists those of all folders."
     folded = {one.casefold(): one for one in reversed(names)}
     near = [folded[one] for one in get_close_matches(name.casefold(), folded, MOST_NAMED, 0.5)]
     near += [one for one in names if name.casefold() in one.casefold() and one not in near]
