@@ -257,6 +257,9 @@ export class Workbench {
   async saveAs(file: string): Promise<void> {
     const input = this.#quickInput();
     await input.waitFor();
+    // the dialog proposes a path and lists its folder: it would join an answer that comes earlier to that path
+    await until(() => input.inputValue(), path.isAbsolute);
+    await this.picks().first().waitFor();
     await input.fill(file);
     await this.page.keyboard.press("Enter");
     await input.waitFor({ state: "hidden" });
