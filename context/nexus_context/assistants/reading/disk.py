@@ -3,7 +3,8 @@
 1. Everything is read at most once for a profile; a path that changes meanwhile stays as it was.
 2. No more than MOST_BYTES are read in all, and MOST_ENTRIES of a directory are listed. A file beyond that
    counts as unreadable and is in `refused`.
-3. Of a disk that is `within` directories, nothing else is there: what a repository says must not depend on
+3. It notes which paths it was asked for: the answers can only change with them.
+4. Of a disk that is `within` directories, nothing else is there: what a repository says must not depend on
    the machine around it.
 """
 
@@ -19,40 +20,71 @@ from nexus_context.disk.files import (
     is_executable,
     list_as_stored,
     read_bytes,
-    real_path,
 )
+from nexus_context.folder.layers.walk import RealPaths
 
 MOST_BYTES = 8 << 20
 MOST_ENTRIES = 5_000
 SIZE = 2  # of a stamp: the bytes of the file
 
 
+class _Looks:
+    """What was looked at so far, with the answers; several disks may share it."""
+
+    def __init__(self) -> None:
+        self.real = RealPaths()
+        self.stamps: dict[str, tuple[int, ...] | None] = {}
+        self.directories: dict[str, bool] = {}
+        self.existing: dict[str, bool] = {}
+        self.entries: dict[str, list[tuple[str, Entry]]] = {}
+        self.read: set[str] = set()
+
+
 class Disk:
     """Reads for one profile, or for several of the same moment. Not thread-safe.
 
-    `overlays` are unsaved texts by path: they count as saved. For `within` see rule 3.
+    `overlays` are unsaved texts by path: they count as saved. For `within` see rule 4.
     """
 
     def __init__(
-        self, overlays: Mapping[str, str] = MappingProxyType({}), *, within: Sequence[str] | None = None
+        self,
+        overlays: Mapping[str, str] = MappingProxyType({}),
+        *,
+        within: Sequence[str] | None = None,
+        looks: _Looks | None = None,
     ) -> None:
         self._data: dict[str, bytes | None] = {
             path: text.encode("utf-8", "replace") for path, text in overlays.items()
         }
         self.overlays = overlays
         self._within = within
+        self._looks = looks or _Looks()
         self._remaining = MOST_BYTES
         self.refused: list[str] = []
-        self._entries: dict[str, list[tuple[str, Entry]]] = {}
-        self._real: dict[str, str] = {}
         self.texts: dict[str, str] = {}
 
     def anew(self) -> "Disk":
-        """The same disk, of which nothing has been read."""
-        return Disk(self.overlays, within=self._within)
+        """The same disk, of which no text has been read."""
+        return Disk(self.overlays, within=self._within, looks=self._looks)
+
+    @property
+    def read(self) -> frozenset[str]:
+        """The paths whose text was asked for, there or not, also of disks that are this one `anew`."""
+        return frozenset(self._looks.read)
+
+    @property
+    def consulted(self) -> frozenset[str]:
+        """All paths on which the answers depend, there or not."""
+        looks = self._looks
+        return self.read.union(looks.stamps, looks.directories, looks.existing)
+
+    @property
+    def listed(self) -> frozenset[str]:
+        """The directories that were listed, each with a separator behind."""
+        return frozenset(path + os.sep for path in self._looks.entries)
 
     def hides(self, path: str) -> bool:
-        """Whether it is not known what is at a path (rule 3)."""
+        """Whether it is not known what is at a path (rule 4)."""
         if self._within is None:
             return False
         path = os.path.normpath(path)
@@ -60,16 +92,19 @@ class Disk:
 
     def data(self, path: str) -> bytes | None:
         """The bytes of a regular file; None if there is none that can be read."""
+        self._looks.read.add(path)
         if self.hides(path):
             return None
         if path not in self._data:
-            stamp = file_stamp(path)
-            if stamp is not None and stamp[SIZE] > self._remaining:
+            stamp = self._stamp(path)
+            if stamp is None:
+                self._data[path] = None
+            elif stamp[SIZE] > self._remaining:
                 self.refused.append(path)
                 self._data[path] = None
-                return None
-            data = self._data[path] = read_bytes(path, limit=max(self._remaining, 1)).data
-            self._remaining -= len(data or b"")
+            else:
+                data = self._data[path] = read_bytes(path, limit=max(self._remaining, 1)).data
+                self._remaining -= len(data or b"")
         return self._data[path]
 
     def text(self, path: str) -> str | None:
@@ -83,7 +118,7 @@ class Disk:
 
     def is_file(self, path: str) -> bool:
         """Whether there is a regular file, links followed."""
-        return not self.hides(path) and file_stamp(path) is not None
+        return not self.hides(path) and self._stamp(path) is not None
 
     def size(self, path: str) -> int | None:
         """The bytes of a regular file, which is not read; None if there is none."""
@@ -92,7 +127,7 @@ class Disk:
         data = self._data.get(path)
         if data is not None:
             return len(data)
-        stamp = file_stamp(path)
+        stamp = self._stamp(path)
         return None if stamp is None else stamp[SIZE]
 
     def has_same_bytes(self, path: str, other: str) -> bool:
@@ -104,27 +139,40 @@ class Disk:
 
     def is_executable(self, path: str) -> bool:
         """Whether a file may be executed by its owner."""
-        return not self.hides(path) and is_executable(path)
+        return self.is_file(path) and is_executable(path)
 
     def is_directory(self, path: str) -> bool:
         """Whether there is a directory, links followed."""
-        return not self.hides(path) and is_dir(path)
+        if self.hides(path):
+            return False
+        if path not in self._looks.directories:
+            self._looks.directories[path] = is_dir(path)
+        return self._looks.directories[path]
 
     def exists(self, path: str) -> bool:
         """Whether there is a file or directory, links followed."""
-        return not self.hides(path) and exists(self.real(path))
+        if self.hides(path):
+            return False
+        if path not in self._looks.existing:
+            self._looks.existing[path] = exists(self.real(path))
+        return self._looks.existing[path]
 
     def real(self, path: str) -> str:
         """The path with links resolved as far as it exists."""
-        if path not in self._real:
-            try:
-                self._real[path] = real_path(path)
-            except ValueError:  # a character that no path can have
-                self._real[path] = os.path.normpath(path)
-        return self._real[path]
+        try:
+            return self._looks.real[path]
+        except ValueError:  # a character that no path can have
+            return os.path.normpath(path)
 
     def entries(self, path: str) -> list[tuple[str, Entry]]:
         """The names in a directory in the order of the file system, with the kind of each."""
-        if path not in self._entries:
-            self._entries[path] = [] if self.hides(path) else list_as_stored(path, MOST_ENTRIES)
-        return self._entries[path]
+        if self.hides(path):
+            return []
+        if path not in self._looks.entries:
+            self._looks.entries[path] = list_as_stored(path, MOST_ENTRIES)
+        return self._looks.entries[path]
+
+    def _stamp(self, path: str) -> tuple[int, ...] | None:
+        if path not in self._looks.stamps:
+            self._looks.stamps[path] = file_stamp(path)
+        return self._looks.stamps[path]

@@ -11,8 +11,9 @@
 
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator
 from collections.abc import Set as AbstractSet
+from functools import cache
 from itertools import accumulate
 
 from msgspec.structs import replace
@@ -139,29 +140,49 @@ def _ignored(
 ) -> Iterator[IgnoredFile]:
     reasons = {each.path: each for each in sent.ignored if each.path not in paths}
     real_paths = {disk.real(path) for path in paths}
-    by_size: dict[int | None, list[str]] = {}
-    for path in paths:
-        by_size.setdefault(disk.size(path), []).append(path)
+    sent_texts = _TextFinder(disk, paths)
     for path in (*files.around, *files.nested):
         if path in paths or (path not in reasons and disk.real(path) in real_paths):
             continue
         ignored = reasons.pop(path, None)
-        same = _explain_same_text(path, by_size, paths, disk=disk)
+        same = _explain_same_text(path, sent_texts, paths, disk=disk)
         yield same or ignored or _explain_unread(assistant, sent, path, folder)
     yield from reasons.values()
 
 
+class _TextFinder:
+    """Finds which of some files has the same text as another one; reads those of its size alone."""
+
+    def __init__(self, disk: Disk, paths: Iterable[str]) -> None:
+        self._disk = disk
+        self._by_size: dict[int | None, list[str]] = {}
+        for path in sorted(paths):
+            self._by_size.setdefault(disk.size(path), []).append(path)
+        self._by_text: dict[int, dict[bytes | None, str]] = {}
+
+    def find(self, path: str) -> str | None:
+        """The first file with the bytes of the one at a path, None also for an empty one."""
+        size = self._disk.size(path)
+        if not size or size not in self._by_size:
+            return None
+        if size not in self._by_text:
+            same_size = reversed(self._by_size[size])
+            self._by_text[size] = {self._disk.data(each): each for each in same_size}
+        data = self._disk.data(path)
+        return None if data is None else self._by_text[size].get(data)
+
+
 def _explain_same_text(
-    path: str, by_size: Mapping[int | None, Sequence[str]], paths: AbstractSet[str], *, disk: Disk
+    path: str, sent_texts: _TextFinder, paths: AbstractSet[str], *, disk: Disk
 ) -> IgnoredFile | None:
-    """Which of the files that are sent, by their sizes, has the text of another file or is imported by it."""
+    """Which of the files that are sent has the text of another file or is imported by it."""
     size, directory = disk.size(path), os.path.dirname(path)
     if not size:
         return None
-    for each in by_size.get(size, ()):
-        if disk.has_same_bytes(path, each):
-            reason = f"It has the same text as {os.path.relpath(each, directory)}, which is read."
-            return IgnoredFile(path, reason, is_problem=False)
+    same = sent_texts.find(path)
+    if same is not None:
+        reason = f"It has the same text as {os.path.relpath(same, directory)}, which is read."
+        return IgnoredFile(path, reason, is_problem=False)
     text = (disk.text(path) or "").strip() if size < _LONGEST_IMPORT else ""
     target = os.path.normpath(os.path.join(directory, text.removeprefix("@")))
     if text.startswith("@") and target in paths:
@@ -187,10 +208,16 @@ def _explain_unread(assistant: Assistant, sent: Sent, path: str, folder: str) ->
     return IgnoredFile(path, reason)
 
 
+@cache
+def _own_places() -> tuple[tuple[str, InstructionReader], ...]:
+    readers = (program.instructions for program in PROGRAMS.values())
+    return tuple((reader.own_place, reader) for reader in readers)
+
+
 def _owner(path: str) -> InstructionReader | None:
     """The assistant whose own place a file is in, None for other files."""
-    readers = (program.instructions for program in PROGRAMS.values())
-    return next((each for each in readers if each.own_place in path.replace(os.sep, "/")), None)
+    path = path.replace(os.sep, "/")
+    return next((reader for place, reader in _own_places() if place in path), None)
 
 
 def _refused_problems(disk: Disk) -> Iterator[Problem]:
