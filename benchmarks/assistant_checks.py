@@ -9,13 +9,16 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
+from benchmarks.documents import instructions
+from benchmarks.language_servers import Typist
 from benchmarks.lsp_client import Client
 from benchmarks.promises import ROOT, Measured, Promise, Run, Step, milliseconds, promises, take_turns
-from benchmarks.servers import SHARED, Lane, install, started
+from benchmarks.servers import NEXUS, SHARED, Lane, install, started
 
 sys.path.insert(0, str(ROOT / "tests"))
 
@@ -49,6 +52,17 @@ CALLS = (
 )
 RULES_OF_EACH = 30
 DECISIONS = 4 * len(CALLS)
+ALONE = "Nexus alone"
+THREE = (
+    ".git/HEAD",
+    ".git/objects/x",
+    ".git/refs/x",
+    "CLAUDE.md",
+    ".claude/settings.json",
+    ".codex/config.toml",
+    ".mcp.json",
+    ".github/copilot-instructions.md",
+)
 READING = "reading those settings, once a program"
 
 
@@ -79,6 +93,25 @@ def checks(run: Run) -> Iterator[Measured]:
     yield "check of 40 packages as requests, a daemon runs", warm["requests"], warm[AGNIX]
     yield "nexus check --for all of 40 packages, in the daemon", warm["command"], warm[AGNIX]
     yield "nexus check --for all of 40 packages, no daemon", alone["nexus"], alone[BARE]
+
+
+@promises(Promise("edit of AGENTS.md, three assistants in use", 1.5, ALONE, "p95"))
+def edits(run: Run) -> Iterator[Measured]:
+    """One typed character → the diagnostics of all readers, beside those of NEXUS.md, read by Nexus alone."""
+    document = instructions(60)
+    in_use = {name: text for name, text in _files().items() if name in THREE}
+    places = {
+        "in use": (run.folder("three", in_use | {"AGENTS.md": document.text}), "AGENTS.md"),
+        ALONE: (run.folder("alone", {".git/HEAD": "", "NEXUS.md": document.text}), "NEXUS.md"),
+    }
+    with ExitStack() as stack:
+        steps: dict[str, Callable[[], float]] = {
+            name: Typist(stack, run, Lane(NEXUS), folder, document, file=file).type
+            for name, (folder, file) in places.items()
+        }
+        turns = take_turns(steps, run.pick(full=200, quick=25), warm=5)
+    yield "edit of AGENTS.md, three assistants in use", turns["in use"], turns[ALONE]
+    run.note_turns("Edit of AGENTS.md, ms", turns)
 
 
 @promises(Promise(f"{DECISIONS} decisions on calls, their settings are read", 1.0, READING))

@@ -47,6 +47,16 @@ def config(lines: int, error: Error) -> Document:
     return Document(text, len(above), bad.index(TYPED) + len(TYPED), first, last)
 
 
+def instructions(lines: int) -> Document:
+    """An instruction file of exactly `lines` lines, one of which imports a file that is not there."""
+    start, lost = f"- Be {TYPED} and read ", "@docs/gone.md"
+    rules = [f"- Part {number} of the house has rules of its own." for number in range(lines - 1)]
+    middle = lines // 2
+    text = "\n".join([*rules[:middle], f"{start}{lost} first.", *rules[middle:]]) + "\n"
+    place = len(start)
+    return Document(text, middle, start.index(TYPED) + len(TYPED), place, place + len(lost))
+
+
 def error_column(diagnostics: list[Any], document: Document, *, typed: int) -> int | None:
     """The one error's column before any edit; None if the diagnostics are wrong after `typed` characters.
 

@@ -112,10 +112,12 @@ def edits(run: Run) -> Iterator[Measured]:
 class Typist:
     """Types one character in a document, takes it out again, and so on; each time the error must move."""
 
-    def __init__(self, stack: ExitStack, run: Run, lane: Lane, path: Path, document: Document) -> None:
+    def __init__(
+        self, stack: ExitStack, run: Run, lane: Lane, path: Path, document: Document, *, file: str = CONFIG
+    ) -> None:
         self.lane = lane
         self._start = partial(_enter, stack, lane, run, path)
-        self._uri = config_uri(path)
+        self._uri = (path / file).as_uri()
         self._document = document
         self._client: Client | None = None
         self._column = 0

@@ -34,7 +34,7 @@ def write(directory: Path, name: str = "") -> Path:
 
 
 def test_skills_come_and_go_on_disk(editor: Editor) -> None:
-    folder = opened(editor, "//- /a/main.py\n")
+    folder = opened(editor, "//- /a/NEXUS.md\nBe brief.\n")
     check(editor, folder)
     write(folder / ".claude" / "skills" / "one")
     check(editor, folder, "one")

@@ -40,7 +40,7 @@ def test_a_monorepo_is_toured_without_a_change(tmp_path: Path) -> None:
     before = {path: path.read_bytes() for path in root.rglob("*") if path.is_file()}
     output = tour(str(root))
     assert ".mcp.json:1:" in output
-    assert "[json.trailing-comma]" in output
+    assert "[assistant.void]" in output
     assert "0 problems left" in output
     assert "packages/api/AGENTS.md" in output
     assert "Assembled in" in output

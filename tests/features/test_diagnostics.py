@@ -18,7 +18,7 @@ def check(root: Path, text: str, expected: list[Row], *, encoding: str = "utf-16
     fixture = write_fixture(text, root)
     snapshot = load_folder(fixture, "/home/a")
     mine = [problem for problem in snapshot.problems if problem.path == fixture.cursor_path]
-    found = msgspec.to_builtins(diagnostics(mine, Locator(snapshot.layers, encoding)))
+    found = msgspec.to_builtins(diagnostics(mine, Locator(snapshot.layers, encoding), {}))
     assert all(one["source"] == "nexus" for one in found)
     assert [
         (shown(one["range"]), one["code"], one["severity"], " ".join(one["message"].split()[:2]))
@@ -66,6 +66,6 @@ def test_the_same_server_twice_points_at_the_first(tmp_path: Path) -> None:
     text = f'//- /home/a/.nexus3/mcp.json\n{{"servers": [{server}, {server}]}}\n'
     fixture = write_fixture(text, tmp_path)
     snapshot = load_folder(fixture, "/home/a")
-    found = msgspec.to_builtins(diagnostics(snapshot.problems, Locator(snapshot.layers, "utf-16")))
+    found = msgspec.to_builtins(diagnostics(snapshot.problems, Locator(snapshot.layers, "utf-16"), {}))
     related = [one["relatedInformation"] for one in found if one["code"] == "mcp.duplicate-name"]
     assert [shown(one[0]["location"]["range"]) for one in related] == ["0:22-0:25"]

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from nexus_context.assistants.views.problems import AssistantCheck, join_problems
 from nexus_context.config.frames import format_frame
 from nexus_context.config.silenced import SETTING, Heard, without_silenced
 from nexus_context.disk.files import is_dir
@@ -133,17 +134,11 @@ def _check_folder(folder: Path, path: Path, options: argparse.Namespace) -> int:
     return _exit_code(snapshot.problems, project, options)
 
 
-def with_programs(
-    snapshot: Snapshot, programs: check_assistant.AssistantCheck, *, alone: bool
-) -> tuple[Snapshot, Heard]:
+def with_programs(snapshot: Snapshot, programs: AssistantCheck, *, alone: bool) -> tuple[Snapshot, Heard]:
     """The snapshot with the problems of other assistants, without those that are silenced."""
     found = [each for each in snapshot.problems if not (alone and each.code in OF_MACHINE)]
-    if not programs.covers_nexus:
-        found = [each for each in found if check_assistant.counts_without_nexus(each)]
-    own = check_assistant.without_doubles(found, programs)
     texts = {**programs.layers.texts, **snapshot.layers.texts}
-    ignore = snapshot.effective.get(SETTING) or ()
-    heard = without_silenced((*own, *programs.problems), texts, ignore, programs.folder)
+    heard = join_problems(found, programs, texts, snapshot.effective.get(SETTING) or ())
     layers = msgspec.structs.replace(snapshot.layers, texts=texts)
     return msgspec.structs.replace(snapshot, problems=heard.problems, layers=layers), heard
 
@@ -252,7 +247,7 @@ def _place(problem: Problem) -> tuple[str, bool, tuple[int, int], str]:
 def _print_problems(
     problems: Sequence[Problem],
     texts: Mapping[str, str],
-    programs: check_assistant.AssistantCheck,
+    programs: AssistantCheck,
     options: argparse.Namespace,
 ) -> None:
     """Print each problem as a line or a frame, and which to solve first."""
@@ -270,9 +265,7 @@ def _print_problems(
         output.page("".join(frames))
 
 
-def _summary(
-    snapshot: Snapshot, problems: Sequence[Problem], readers: str, programs: check_assistant.AssistantCheck
-) -> str:
+def _summary(snapshot: Snapshot, problems: Sequence[Problem], readers: str, programs: AssistantCheck) -> str:
     files = [file for layer in snapshot.layers.layers for file in layer.files if file.status != "missing"]
     layers = [
         layer for layer in snapshot.layers.layers if any(file.status != "missing" for file in layer.files)

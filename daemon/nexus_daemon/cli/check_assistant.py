@@ -1,15 +1,14 @@
 """`nexus check` of what other assistants read: one that is named, or those that a project is set up for."""
 
-import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nexus_context.assistants.programs import PROGRAMS
 from nexus_context.assistants.reading.disk import Disk
-from nexus_context.assistants.reading.model import Assistant, Profile, Surroundings
+from nexus_context.assistants.reading.model import Surroundings
 from nexus_context.assistants.views.instruction_files import find_instruction_files
+from nexus_context.assistants.views.problems import AssistantCheck, CheckedTexts, gather
 from nexus_context.assistants.views.set_up import Project, find_mark, is_set_up, project_of
 from nexus_context.errors import Problem, Severity, Span
 from nexus_context.folder.layers.walk import CONFIG_DIRECTORY
@@ -20,39 +19,8 @@ from nexus_daemon.cli.surroundings import surroundings_of
 if TYPE_CHECKING:
     from nexus_context.assistants.tracking.in_use import FolderViews
 
-MCP_FILES = (".mcp.json", os.path.join(".vscode", "mcp.json"))
-"""Files of other programs that Nexus reads, too."""
-SAFETY = ("mcp.secret", "mcp.unpinned", "mcp.plain-http")
-"""What Nexus finds in them that their program does not say."""
-UNSEEN = ("prompt.hidden-markup", "prompt.hidden-text", "prompt.secret")
-"""What nobody sees in an instruction file, or must not send."""
-_PUNCTUATION = ".,;:!?)'\""  # which a program may take for a part of the path
-
-
 OVER = "assistant.budget"
 STOPS = "assistant.stops"
-
-
-class CheckedTexts(NamedTuple):
-    """Texts by path, as a report needs them."""
-
-    texts: Mapping[str, str] = MappingProxyType({})
-
-
-class AssistantCheck(NamedTuple):
-    """Problems, and what a report needs of the folder: as of a snapshot.
-
-    `minders` are the programs that mind each. With `covers_nexus` what Nexus itself reads counts, too.
-    """
-
-    folder: str
-    layers: CheckedTexts
-    problems: tuple[Problem, ...]
-    files: int
-    readers: str
-    profiles: tuple[Profile, ...]
-    minders: Mapping[Problem, Sequence[str]]
-    covers_nexus: bool = True
 
 
 def check_assistant(folder: Path, name: str, *, counted: bool) -> AssistantCheck:
@@ -86,20 +54,13 @@ def check_in_use(folder: Path, snapshot: Snapshot, *, counted: bool) -> tuple["F
 
     `snapshot` is that of the folder; the tokens of files are `counted` or not.
     """
-    from nexus_context.assistants.tracking.in_use import NEXUS, VIEW_SETTING, read_views
-    from nexus_context.assistants.views.profile import read_profile
+    from nexus_context.assistants.tracking import problems_in_use
+    from nexus_context.assistants.tracking.in_use import VIEW_SETTING
 
     disk, where = Disk(), surroundings_of(folder)
     surroundings = Surroundings(disk.real(where.folder), where.user_home, where.environ)
-    found = read_views(surroundings, disk, snapshot.effective.get(VIEW_SETTING))
-    names = [view.name for view in found.in_use]
-    around = find_instruction_files(disk, surroundings)
-    profiles = [
-        read_profile(name, surroundings, disk=disk, around=around, counted=counted)
-        for name in names
-        if name != NEXUS
-    ]
-    return found, gather(folder, profiles, covers_nexus=NEXUS in names)
+    picked = snapshot.effective.get(VIEW_SETTING)
+    return problems_in_use.check_in_use(surroundings, disk, picked, counted=counted)
 
 
 def _of_project(folder: Path, names: Sequence[str]) -> AssistantCheck:
@@ -121,60 +82,6 @@ def project_at(folder: Path) -> Project:
     surroundings, disk = surroundings_of(folder), Disk()
     home = surroundings.user_home
     return project_of(Surroundings(disk.real(surroundings.folder), home, surroundings.environ), disk)
-
-
-def counts_without_nexus(problem: Problem) -> bool:
-    """Whether what Nexus finds in a file matters where nobody uses Nexus."""
-    is_own_file = CONFIG_DIRECTORY in problem.path.split(os.sep)
-    return is_own_file or problem.code in (*SAFETY, *UNSEEN)
-
-
-def without_doubles(problems: Iterable[Problem], checked: AssistantCheck) -> list[Problem]:
-    """The problems that Nexus finds beside those of other programs, which judge their own files.
-
-    An import that leads nowhere is reported once for each word, as the program does that reads the file.
-    """
-    places = {(problem.path, problem.span.start) for problem in checked.problems}
-    files = {os.path.join(checked.folder, name) for name in MCP_FILES}
-
-    def word(problem: Problem) -> tuple[str, str]:
-        text = checked.layers.texts.get(problem.path, "")
-        return problem.path, text[problem.span.start : problem.span.end].rstrip(_PUNCTUATION)
-
-    imports = {word(problem) for problem in checked.problems if problem.code == "assistant.import"}
-    return [
-        problem
-        for problem in problems
-        if problem.code in SAFETY
-        or (
-            (problem.path, problem.span.start) not in places
-            and problem.path not in files
-            and not (problem.code == "prompt.import-missing" and word(problem) in imports)
-        )
-        or problem.severity > Severity.WARNING
-    ]
-
-
-def gather(folder: Path, profiles: Iterable[Profile], *, covers_nexus: bool = True) -> AssistantCheck:
-    """The problems of profiles of a folder, each once."""
-    profiles = tuple(profiles)
-    texts = {path: text for profile in profiles for path, text in profile.texts.items()}
-    files = {part.path for profile in profiles for part in profile.parts if part.path is not None}
-    minders: dict[Problem, list[str]] = {}
-    for profile in profiles:
-        for problem in dict.fromkeys(profile.problems):
-            minders.setdefault(problem, []).append(profile.assistant.title)
-    readers = ", ".join(_reader(profile.assistant) for profile in profiles)
-    return AssistantCheck(
-        folder=os.path.realpath(folder),
-        layers=CheckedTexts(texts),
-        problems=tuple(minders),
-        files=len(files),
-        readers=f"read by {readers}",
-        profiles=profiles,
-        minders=minders,
-        covers_nexus=covers_nexus,
-    )
 
 
 class BudgetCheck(NamedTuple):
@@ -209,8 +116,3 @@ def check_budget(folder: Path, checked: AssistantCheck, budget: int, since: str 
             )
     figures = {"limit": budget, "since": since, "assistants": rows}
     return BudgetCheck(figures, tuple(sentences), tuple(problems))
-
-
-def _reader(assistant: Assistant) -> str:
-    version = "(by documentation)" if assistant.verified == "documentation" else assistant.version
-    return f"{assistant.title} {version}"

@@ -240,13 +240,15 @@ def visible_span(text: str, span: Span) -> Span:
     return Span(after, after + 1) if after < len(text) else span
 
 
-def diagnostic(problem: Problem, locate: Locator, *, data: Any = None) -> dict[str, Any]:
-    """Return an LSP diagnostic; the client may send `data` back with code actions."""
+def diagnostic(
+    problem: Problem, locate: Locator, *, source: str = SOURCE, data: Any = None
+) -> dict[str, Any]:
+    """Return an LSP diagnostic of who finds it; the client may send `data` back with code actions."""
     lsp_diagnostic: dict[str, Any] = {
         "range": locate.range(problem.path, visible_span(locate.text(problem.path), problem.span)),
         "severity": int(problem.severity),
         "code": problem.code,
-        "source": SOURCE,
+        "source": source,
         "message": problem.message,
     }
     if problem.related:

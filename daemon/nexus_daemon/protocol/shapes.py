@@ -88,7 +88,10 @@ class Fix(Wire, frozen=True):
 
 
 class Problem(Sparse, frozen=True):
-    """A mistake in a file. The same problems are published as diagnostics with the source `nexus`."""
+    """A mistake in a file. The same problems are published as diagnostics with the source `nexus`.
+
+    Those of the assistants in use are published beside them, with the titles of the programs as their source.
+    """
 
     uri: str  # the file
     range: Range  # where in the file

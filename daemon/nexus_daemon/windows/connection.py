@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from nexus_daemon.lsp import convert, lsp_types
 from nexus_daemon.lsp.client_capabilities import ClientCapabilities, capabilities_of
 from nexus_daemon.workspace.lens_refresh import REFRESH, REPLY_S, LensRefresh
-from nexus_daemon.workspace.publish import Publisher
+from nexus_daemon.workspace.publish import Publisher, without_programs
 
 if TYPE_CHECKING:  # the reply to `initialize` must not wait for the daemon
     from nexus_context.folder.prompt.render import Prompt
@@ -183,7 +183,9 @@ class Connection:
     def swap(self, folder: "Folder", snapshot: "Snapshot | None") -> None:
         if self._is_silent:
             return
-        self._publisher.swap(folder.uri, snapshot, folder.overlays)
+        findings = None if snapshot is None else folder.programs.findings(snapshot, folder.overlays)
+        if snapshot is None or findings is not None:
+            self._publisher.swap(folder.uri, findings)
         prompt = None if snapshot is None else snapshot.prompt
         if self._prompts.get(folder.uri) is not prompt:
             self.lenses.lenses_changed()
@@ -197,7 +199,8 @@ class Connection:
         """As `swap`, for the snapshot of an agent of the folder."""
         if self._is_silent:
             return
-        self._publisher.swap(f"{folder.uri}#{agent}", snapshot, overlays)
+        findings = None if snapshot is None else without_programs(snapshot, overlays)
+        self._publisher.swap(f"{folder.uri}#{agent}", findings)
 
     def change_folders(self, event: lsp_types.FoldersEvent) -> None:
         """Take in a change of the list. A folder that is in both parts, as a renamed one is, stays."""

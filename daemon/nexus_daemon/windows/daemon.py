@@ -67,9 +67,10 @@ class Daemon:
         self._conversations: dict[str, Conversations] = {}  # of each path that some window has
         self._events = FolderEvents(
             self._swapped,
-            self._knowledge_moved,
-            self._overdue,
-            lambda folder, paths: self.agents.files_changed(folder, paths),
+            knowledge_moved=self._knowledge_moved,
+            programs_checked=self._programs_checked,
+            overdue=self._overdue,
+            agent_files_changed=lambda folder, paths: self.agents.files_changed(folder, paths),
             show_work=lambda folder, title: folder.client.show_work(title),
         )
         self.assistant_watch = AssistantWatch(
@@ -253,6 +254,8 @@ class Daemon:
     # ------------------------------------------------------------ events of folders and watchers
 
     def _swapped(self, folder: LiveFolder, swap: Swap) -> None:
+        if folder.client.listens:
+            folder.programs.configure(swap.new)
         folder.client.swap(folder, folder.snapshot)
         if swap.moves_files:
             folder.client.documents.adopt()
@@ -334,6 +337,13 @@ class Daemon:
         if not folder.reload.under_way and not folder.reload.cancelled:
             folder.client.swap(folder, folder.snapshot)
 
+    def _programs_checked(self, folder: LiveFolder, moves: bool) -> None:
+        """Publish what assistants make of their files, and watch these."""
+        if moves:
+            self.watcher.refresh()
+        if not folder.reload.under_way and not folder.reload.cancelled:
+            folder.client.swap(folder, folder.snapshot)
+
     def _knowledge_paths(self) -> Iterator[str]:
         for folder in self.windows.folders:
             yield from folder.knowledge.watched()
@@ -356,6 +366,8 @@ class Daemon:
                     "nexus/assistant/didChange",
                     protocol.AssistantDidChange(folder.uri, change.assistant, change.id, change.reason),
                 )
+                if change.reason == "appeared":
+                    folder.programs.request()  # it may be the first one of its program
                 if change.reason == "appeared" or change.has_other_model:
                     folder.client.refresh_lenses()  # they speak of those in use, and of their windows
 
@@ -371,7 +383,8 @@ class Daemon:
         folders = self.windows.folders
         configs = (os.path.join(folder.path, CONFIG_DIRECTORY) for folder in folders)
         agents = (folder.watched_by_agents for folder in folders)
-        return frozenset(configs).union(*(folder.watched for folder in folders), *agents)
+        programs = (folder.programs.watched for folder in folders)
+        return frozenset(configs).union(*(folder.watched for folder in folders), *agents, *programs)
 
 
 def _polled_warning(failure: Failure) -> lsp_types.ShowMessageParams:

@@ -128,6 +128,7 @@ class LiveFolder(Folder):
             await asyncio.wait([self.opening_agents])
         if self.agents is not None:
             await self.agents.close()
+        await self.programs.close()
         await self.knowledge.close()
 
     async def _announce(self, announcement: _Announcement) -> None:

@@ -28,6 +28,7 @@ from nexus_daemon.workspace.agent_documents import (
 )
 from nexus_daemon.workspace.fair_threads import FolderThreads
 from nexus_daemon.workspace.knowledge import Knowledge
+from nexus_daemon.workspace.program_checks import ProgramChecks
 from nexus_daemon.workspace.reload import Job, Prepare, Reload, Swap
 
 KEYSTROKE_CHARACTERS = 200_000
@@ -46,6 +47,7 @@ class Folder:
     the only paths that can have changed for it; None: any. `watched` are the paths that matter to the folder,
     `watched_by_agents` those that matter to its running or previewed agents, `read_by_agents` those that
     matter to running ones. `previewed` are the open documents that it checks for agents that do not run.
+    `programs` are the checks of what assistants read.
     `choice` is the picked model of the snapshot. `trusted` is whether the user trusts the folder, where the
     client says so.
     """
@@ -67,6 +69,7 @@ class Folder:
         self.overlays: Mapping[str, str] = {}
         self.reload: Reload
         self.knowledge: Knowledge
+        self.programs: ProgramChecks
 
     @property
     def snapshot(self) -> Snapshot | None:
@@ -151,13 +154,15 @@ class FolderEvents(msgspec.Struct, Generic[F], frozen=True):
     """The callbacks of a folder table.
 
     `swapped` reports that a folder has taken in another snapshot. `knowledge_moved` reports other directories
-    or problems of a knowledge base. `overdue` reports that a folder could not be loaded in time: it
+    or problems of a knowledge base, `programs_checked` other problems of what assistants read, and whether
+    other paths are watched for them. `overdue` reports that a folder could not be loaded in time: it
     keeps its last snapshot, if any. `agent_files_changed` gets paths that matter only to agents; a swap
     reloads agents anyway. `show_work` returns a context in which the folder's clients show what is done.
     """
 
     swapped: Callable[[F, Swap], None]
     knowledge_moved: Callable[[F], None] = lambda _: None
+    programs_checked: Callable[[F, bool], None] = lambda *_: None
     overdue: Callable[[F], None] = lambda _: None
     agent_files_changed: Callable[[F, frozenset[str]], None] = lambda *_: None
     show_work: Callable[[F, str], AbstractContextManager[object]] = lambda *_: nullcontext()
@@ -231,6 +236,13 @@ class FolderTable(Generic[F]):
                 on_move=partial(self._events.knowledge_moved, folder),
                 windows=partial(self._knowledge_of_windows, folder),
                 show_work=partial(self._events.show_work, folder),
+            )
+            folder.programs = ProgramChecks(
+                path,
+                FolderThreads(self._executor),
+                self.load_inputs,
+                overlays=self.overlays,
+                on_checked=partial(self._events.programs_checked, folder),
             )
             folder.reload.request("folder")
         else:
@@ -316,6 +328,7 @@ class FolderTable(Generic[F]):
             self._named_documents.pop(path, None)
         entries = watch_entries((path,))
         for folder in self._folders.values():
+            folder.programs.edited(path)
             if folder.depends_on_any(entries):
                 folder.reload.request(reason, path)
             elif path in folder.previewed:
@@ -371,6 +384,7 @@ class FolderTable(Generic[F]):
         """Rebuild what depends on files that changed on disk; None means that any may have."""
         entries = watch_entries(paths or ())
         for folder in self._folders.values():
+            folder.programs.changed(paths, entries)
             if paths is None or folder.reload.snapshot is None or not folder.watched.isdisjoint(entries):
                 folder.reload.request("disk")  # which reloads agents, too
             elif not folder.watched_by_agents.isdisjoint(entries):
@@ -380,6 +394,7 @@ class FolderTable(Generic[F]):
         """Rebuild what depends on files whose text may have changed since folders began to read them."""
         entries = watch_entries(paths)
         for folder in self._folders.values():
+            folder.programs.changed(paths, entries)
             if folder.watched.isdisjoint(entries) and folder.watched_by_agents.isdisjoint(entries):
                 continue
             read = [path for path in paths if not folder.watched.isdisjoint(watch_entries((path,)))]

@@ -1,4 +1,4 @@
-"""Old snapshots, new snapshots → the least set of `publishDiagnostics` notifications for one client.
+"""Old findings, new findings → the least set of `publishDiagnostics` notifications for one client.
 
 1. A file's diagnostics are those of the innermost folder that contains it and reads it: what another folder
    makes of it is no fact of the file. Of a file outside all folders they are the union over those that read
@@ -10,13 +10,14 @@
    that the newer text asked for will. Nor is anything said of a document whose text is unknown.
 4. A file without problems that was never published is left alone, unless it is open and read by a folder.
 5. Each document that a file is open as has its diagnostics, whichever link or spelling the client uses.
-6. Diagnostics are made once for a snapshot and a file, and reused from the snapshot before where neither the
+6. Nothing is said for a folder while what assistants read there is checked: what was published stays.
+7. Diagnostics are made once for a snapshot and a file, and reused from the snapshot before where neither the
    file's problems nor its text changed: an edit costs what it changes.
 
 `Client` is the interface of a client for the layers below its connection.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol
@@ -25,6 +26,7 @@ import msgspec
 
 from nexus_context.config.silenced import SETTING, without_silenced
 from nexus_context.errors import Problem
+from nexus_context.folder.layers.model import Layers
 from nexus_context.folder.layers.walk import within
 from nexus_daemon.features.diagnostics import diagnostics
 from nexus_daemon.lsp import convert, framing
@@ -127,24 +129,40 @@ class _Published(msgspec.Struct, frozen=True):
         return same and self.diagnostics.keys() == other.diagnostics.keys()
 
 
-class _View:
-    """One folder's snapshot and its diagnostics; `overlays` are the unsaved texts it was made with."""
+class Findings(msgspec.Struct, frozen=True):
+    """The problems of the files that a folder reads.
 
-    def __init__(
-        self, snapshot: "Snapshot", overlays: Mapping[str, str], encoding: str, before: "_View | None"
-    ) -> None:
-        self.overlays = overlays
-        self.folder = snapshot.layers.root
-        self._texts = snapshot.layers.texts
-        self._locate = convert.Locator(snapshot.layers, encoding, overlays)
+    `layers` have their texts, `overlays` are the unsaved ones among them. `minders` are the programs that
+    mind a problem, unless Nexus finds it.
+    """
+
+    layers: Layers
+    problems: Sequence[Problem]
+    overlays: Mapping[str, str]
+    minders: Mapping[Problem, Sequence[str]] = {}
+
+
+def without_programs(snapshot: "Snapshot", overlays: Mapping[str, str]) -> Findings:
+    """What Nexus finds in a snapshot that was made with these unsaved texts."""
+    layers, ignore = snapshot.layers, snapshot.effective.get(SETTING) or ()
+    heard = without_silenced(snapshot.problems, layers.texts, ignore, layers.root)
+    return Findings(layers, heard.problems, overlays)
+
+
+class _View:
+    """One folder's findings and their diagnostics."""
+
+    def __init__(self, findings: Findings, encoding: str, before: "_View | None") -> None:
+        self.overlays = findings.overlays
+        self.folder = findings.layers.root
+        self._minders = findings.minders
+        self._texts = findings.layers.texts
+        self._locate = convert.Locator(findings.layers, encoding, self.overlays)
         self._problems: dict[str, list[Problem]] = {}
-        ignore = snapshot.effective.get(SETTING) or ()
-        for problem in without_silenced(
-            snapshot.problems, snapshot.layers.texts, ignore, self.folder
-        ).problems:
+        for problem in findings.problems:
             self._problems.setdefault(problem.path, []).append(problem)
         self.wrong = self._problems.keys()
-        self._links = {real: path for real, path in snapshot.layers.links.items() if path in self._texts}
+        self._links = {real: path for real, path in findings.layers.links.items() if path in self._texts}
         self.paths = self._texts.keys() | self._problems.keys() | self._links.keys()
         self._diagnostics: dict[str, Diagnostics] = {}
         if before is not None:
@@ -161,7 +179,8 @@ class _View:
             return NONE
         by_json = self._diagnostics.get(path)
         if by_json is None:
-            by_json = {framing.encode(one): one for one in diagnostics(problems, self._locate)}
+            found = diagnostics(problems, self._locate, self._minders)
+            by_json = {framing.encode(diagnostic): diagnostic for diagnostic in found}
             self._diagnostics[path] = by_json
         return by_json
 
@@ -177,6 +196,7 @@ class _View:
             and problems == before._problems.get(path)  # noqa: SLF001 - of its own class
             and self._texts.get(path) == before._texts.get(path)  # noqa: SLF001
             and self._counts_mark(path) == before._counts_mark(path)  # noqa: SLF001
+            and all(self._minders.get(problem) == before._minders.get(problem) for problem in problems)  # noqa: SLF001
             # places in other files move with their texts
             and not any(problem.related for problem in problems)
         )
@@ -193,16 +213,13 @@ class Publisher:
         self._open: dict[str, _Published] = {}  # by URI, of open documents
         self._files: dict[str, _Published] = {}  # by path, of other files
 
-    def swap(self, folder: str, snapshot: "Snapshot | None", overlays: Mapping[str, str]) -> None:
-        """Publish what changed with a folder's new snapshot; None: the folder is removed.
-
-        `overlays` are the unsaved texts that the snapshot was made with.
-        """
+    def swap(self, folder: str, findings: Findings | None) -> None:
+        """Publish what changed with a folder's new findings; None: the folder is removed."""
         old = self._views.get(folder)
-        if snapshot is None:
+        if findings is None:
             self._views.pop(folder, None)
         else:
-            self._views[folder] = _View(snapshot, overlays, self._encoding, old)
+            self._views[folder] = _View(findings, self._encoding, old)
         new = self._views.get(folder)
         self._take_closed()
         wrong = self._files.keys() | (new.wrong if new else ())

@@ -8,7 +8,7 @@ return {
   cmd = { 'nexus', 'serve', '--remote=auto' },
   -- Python must not import from the folder that it is started in, nor from one that the shell named.
   cmd_env = { PYTHONPATH = '', PYTHONSAFEPATH = '1' },
-  filetypes = { 'json', 'jsonc', 'markdown' },
+  filetypes = { 'json', 'jsonc', 'markdown', 'toml' },
   -- The nearest directory with any of them is the folder: each layer has a context of its own.
   root_markers = { { '.nexus3', 'AGENTS.md', 'CLAUDE.md', '.git' } },
   root_dir = function(bufnr, on_dir)

@@ -24,11 +24,11 @@ def test_what_is_typed_in_the_file_behind_a_link_counts(tmp_path: Path) -> None:
         assert "Old rules." in (await desk.ask(talk, 1, PREVIEW))["text"]
         desk.open(talk, "/a/CLAUDE.md", BROKEN)
         await wait_until(lambda: desk.shown(talk, "/a/CLAUDE.md"))
-        assert desk.shown(talk, "/a/CLAUDE.md") == ["prompt.import-missing"]
+        assert desk.shown(talk, "/a/CLAUDE.md") == ["assistant.import"]
         assert "Old rules." not in (await desk.ask(talk, 2, PREVIEW))["text"]
         desk.close(talk, "/a/CLAUDE.md")
         assert "Old rules." in (await desk.ask(talk, 3, PREVIEW))["text"]
-        assert desk.shown(talk, "/a/CLAUDE.md") == []
+        await wait_until(lambda: desk.shown(talk, "/a/CLAUDE.md") == [])
 
     tell_story(tmp_path, story)
 
@@ -75,7 +75,7 @@ def test_a_link_that_is_open_has_what_its_file_has(tmp_path: Path) -> None:
         await wait_until(lambda: desk.shown(talk, "/a/AGENTS.md"))
         desk.close(talk, "/a/AGENTS.md")
         assert "Old rules." in (await desk.ask(talk, 4, PREVIEW))["text"]
-        assert desk.shown(talk, "/a/AGENTS.md") == []
+        await wait_until(lambda: desk.shown(talk, "/a/AGENTS.md") == [])
 
     tell_story(tmp_path, story)
 

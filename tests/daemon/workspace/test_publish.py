@@ -9,7 +9,7 @@ from nexus_daemon.features.diagnostics import diagnostics
 from nexus_daemon.lsp.convert import path_to_uri
 from nexus_daemon.lsp.documents import OpenDocuments
 from nexus_daemon.lsp.lsp_types import TextDocumentItem
-from nexus_daemon.workspace.publish import PUBLISH, Publisher
+from nexus_daemon.workspace.publish import PUBLISH, Publisher, without_programs
 from support.fixture import Fixture, write_fixture
 from support.folders import load_folder
 
@@ -42,10 +42,11 @@ class Screen:
         """Load a folder with unsaved texts for config.json and mcp.json, and swap it in."""
         texts = {f"/a/.nexus3/{name}.json": text for name, text in overlays.items()}
         snapshot = load_folder(self.tree, folder, overlays=texts)
-        self.publisher.swap(folder, snapshot, {self.tree.path(path): text for path, text in texts.items()})
+        unsaved = {self.tree.path(path): text for path, text in texts.items()}
+        self.publisher.swap(folder, without_programs(snapshot, unsaved))
 
     def leave(self, folder: str) -> None:
-        self.publisher.swap(folder, None, {})
+        self.publisher.swap(folder, None)
 
     def open(self, path: str, text: str, version: int = 1) -> None:
         self.documents.open(item(path_to_uri(self.tree.path(path)), text, version))
@@ -147,9 +148,9 @@ def test_another_spelling_of_the_uri_takes_the_diagnostics_over(screen: Screen) 
 def test_only_what_changed_is_made_anew(screen: Screen, monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[str] = []
 
-    def counting(problems: Any, locate: Any) -> Any:
+    def counting(problems: Any, locate: Any, minders: Any) -> Any:
         made.append(problems[0].path.removeprefix(screen.tree.root))
-        return diagnostics(problems, locate)
+        return diagnostics(problems, locate, minders)
 
     monkeypatch.setattr("nexus_daemon.workspace.publish.diagnostics", counting)
     screen.load("/a")

@@ -2639,7 +2639,11 @@ export interface Position {
   character: number;
 }
 
-/** A mistake in a file. The same problems are published as diagnostics with the source `nexus`. */
+/**
+ * A mistake in a file. The same problems are published as diagnostics with the source `nexus`.
+ *
+ * Those of the assistants in use are published beside them, with the titles of the programs as their source.
+ */
 export interface Problem {
   /** the file */
   uri: string;

@@ -1,5 +1,5 @@
 /** What the editor says of one folder's files: lenses, mistakes and their quick fixes, the prompt and its sources. */
-import { readFileSync } from "node:fs";
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import type { Fragment, Position, Preview } from "../../src/protocol/index.ts";
@@ -83,6 +83,27 @@ test("a mistake has a squiggle, a problem, and a quick fix that removes both", a
     () => other.request("nexus/context/usage", here()),
     (usage) => usage.reserved === 9000,
   );
+});
+
+test("settings that a program ignores are marked under its name while they are typed, and no longer", async () => {
+  const [cut, whole] = [
+    '{ "permissions": { "deny": ["Read(./.env)"',
+    '{ "permissions": { "deny": ["Read(./.env)"] } }',
+  ];
+  mkdirSync(inFolder(".claude"));
+  writeFileSync(inFolder(".claude/settings.json"), whole);
+  await bench.openFile(".claude/settings.json");
+  await bench.cursorTo("start");
+  await bench.page.keyboard.press("Control+A");
+  await bench.page.keyboard.insertText(cut);
+  const problem = (await bench.problems("Claude Code takes nothing of this file")).first();
+  await problem.waitFor();
+  expect((await problem.innerText()).split("\n").slice(1, 3)).toEqual(["Claude Code", "assistant.void"]);
+  await bench.page.keyboard.press("Control+A");
+  await bench.page.keyboard.insertText(whole);
+  await problem.waitFor({ state: "detached" });
+  await bench.page.keyboard.press("Control+S");
+  rmSync(inFolder(".claude"), { recursive: true });
 });
 
 test("the prompt is the very text that another daemon renders", async () => {

@@ -12,9 +12,30 @@ local sources = {}
 --- What waits for a client to be initialized: client id → functions.
 local waiting = {}
 
-local CONFIG_DIRECTORIES = { ['.nexus3'] = true, ['.vscode'] = true, ['.claude'] = true, ['.agents'] = true }
-local INSTRUCTIONS =
-  { ['NEXUS.md'] = true, ['AGENTS.md'] = true, ['AGENTS.override.md'] = true, ['CLAUDE.md'] = true }
+local function set(...)
+  local result = {}
+  for _, name in ipairs({ ... }) do
+    result[name] = true
+  end
+  return result
+end
+
+--- Directories of assistants: what is wrong in any of their files shows as one types.
+local PROGRAM_DIRECTORIES = set('.claude', '.codex', '.cursor', '.gemini', '.opencode')
+local CONFIG_DIRECTORIES = set('.nexus3', '.vscode', '.agents', '.github')
+local INSTRUCTIONS = set(
+  'NEXUS.md',
+  'AGENTS.md',
+  'AGENTS.override.md',
+  'CLAUDE.md',
+  'CLAUDE.local.md',
+  'GEMINI.md',
+  'copilot-instructions.md',
+  'opencode.json',
+  'opencode.jsonc',
+  '.claude.json',
+  '.mcp.json'
+)
 
 local function exists(path)
   return vim.uv.fs_stat(path) ~= nil
@@ -35,6 +56,17 @@ local function nexus_directory(path)
   return path:match('^(.*/%.nexus3)/')
 end
 
+--- The directory of an assistant that a file is in, or nil.
+---@param path string
+---@return string?
+function M.program_directory(path)
+  for directory in vim.fs.parents(path) do
+    if PROGRAM_DIRECTORIES[vim.fs.basename(directory)] then
+      return directory
+    end
+  end
+end
+
 --- Whether Nexus reads this file: configuration and instruction files, not every JSON or Markdown file.
 ---@param path string absolute
 ---@return boolean
@@ -48,12 +80,14 @@ function M.reads(path)
   if name == 'README.md' then
     return exists(directory .. '/.nexus3')
   end
+  if M.program_directory(path) then
+    return true
+  end
   local skills = vim.fs.dirname(vim.fs.dirname(path))
   if name == 'SKILL.md' and vim.fs.basename(skills) == 'skills' then
     return true
   end
   return INSTRUCTIONS[name]
-    or name == '.mcp.json'
     or (name == 'mcp.json' and vim.fs.basename(directory) == '.vscode')
     or sources[path]
     or false
@@ -64,9 +98,9 @@ end
 ---@return string
 function M.root(path)
   local directory = vim.fn.isdirectory(path) == 1 and path or vim.fs.dirname(path)
-  local nexus = nexus_directory(path .. '/')
-  if nexus then
-    directory = vim.fs.dirname(nexus)
+  local own = nexus_directory(path .. '/') or M.program_directory(path .. '/')
+  if own then
+    directory = vim.fs.dirname(own)
   elseif CONFIG_DIRECTORIES[vim.fs.basename(directory)] then
     directory = vim.fs.dirname(directory)
   end

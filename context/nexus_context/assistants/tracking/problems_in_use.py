@@ -1,0 +1,26 @@
+"""The problems of those assistants that are in use in a folder."""
+
+from nexus_context.assistants.reading.disk import Disk
+from nexus_context.assistants.reading.model import Surroundings
+from nexus_context.assistants.tracking.in_use import NEXUS, FolderViews, read_views
+from nexus_context.assistants.views.instruction_files import find_instruction_files
+from nexus_context.assistants.views.problems import AssistantCheck, gather
+from nexus_context.assistants.views.profile import read_profile
+
+
+def check_in_use(
+    surroundings: Surroundings, disk: Disk, picked: str, *, counted: bool
+) -> tuple[FolderViews, AssistantCheck]:
+    """The views of a folder, and the problems of those assistants that are in use there.
+
+    `picked` is the setting `views.show`; the tokens of files are `counted` or not.
+    """
+    views = read_views(surroundings, disk, picked)
+    names = [view.name for view in views.in_use]
+    around = find_instruction_files(disk, surroundings)
+    profiles = [
+        read_profile(name, surroundings, disk=disk, around=around, counted=counted)
+        for name in names
+        if name != NEXUS
+    ]
+    return views, gather(surroundings.folder, profiles, covers_nexus=NEXUS in names)

@@ -1,0 +1,108 @@
+"""The problems of what assistants read in a folder, each once, beside those that Nexus itself finds."""
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import NamedTuple
+
+from nexus_context.assistants.reading.model import Assistant, Profile
+from nexus_context.config.silenced import Heard, without_silenced
+from nexus_context.errors import Problem
+from nexus_context.folder.layers.walk import CONFIG_DIRECTORY
+
+SAFETY = ("mcp.secret", "mcp.unpinned", "mcp.plain-http")
+"""What Nexus finds in MCP files that their program does not say."""
+UNSEEN = ("prompt.hidden-markup", "prompt.hidden-text", "prompt.secret")
+"""What nobody sees in an instruction file, or must not send."""
+
+
+class CheckedTexts(NamedTuple):
+    """Texts by path, as a report needs them."""
+
+    texts: Mapping[str, str] = MappingProxyType({})
+
+
+class AssistantCheck(NamedTuple):
+    """Problems, and what a report needs of the folder: as of a snapshot.
+
+    `minders` are the programs that mind each. With `covers_nexus` what Nexus itself reads counts, too.
+    """
+
+    folder: str
+    layers: CheckedTexts
+    problems: tuple[Problem, ...]
+    files: int
+    readers: str
+    profiles: tuple[Profile, ...]
+    minders: Mapping[Problem, Sequence[str]]
+    covers_nexus: bool = True
+
+
+def counts_without_nexus(problem: Problem) -> bool:
+    """Whether what Nexus finds in a file matters where nobody uses Nexus."""
+    is_own_file = CONFIG_DIRECTORY in problem.path.split(os.sep)
+    return is_own_file or problem.code in (*SAFETY, *UNSEEN)
+
+
+def gather(
+    folder: str | os.PathLike[str], profiles: Iterable[Profile], *, covers_nexus: bool = True
+) -> AssistantCheck:
+    """The problems of profiles of a folder, each once."""
+    profiles = tuple(profiles)
+    texts = {path: text for profile in profiles for path, text in profile.texts.items()}
+    files = {part.path for profile in profiles for part in profile.parts if part.path is not None}
+    minders: dict[Problem, list[str]] = {}
+    for profile in profiles:
+        for problem in dict.fromkeys(profile.problems):
+            minders.setdefault(problem, []).append(profile.assistant.title)
+    readers = ", ".join(_reader(profile.assistant) for profile in profiles)
+    return AssistantCheck(
+        folder=os.path.realpath(folder),
+        layers=CheckedTexts(texts),
+        problems=tuple(minders),
+        files=len(files),
+        readers=f"read by {readers}",
+        profiles=profiles,
+        minders=minders,
+        covers_nexus=covers_nexus,
+    )
+
+
+def join_problems(
+    own: Iterable[Problem], checked: AssistantCheck, texts: Mapping[str, str], ignore: Sequence[str]
+) -> Heard:
+    """The problems of a folder, and those that are silenced by its setting or by comments in `texts`.
+
+    `own` are those that Nexus finds. Where its own view is in use, they all count, else those of
+    `counts_without_nexus`. A mistake that both find is the problem of the view that is in use.
+    """
+    if checked.covers_nexus:
+        own = tuple(own)
+        found = (*own, *_without_doubles(checked.problems, own))
+    else:
+        counted = filter(counts_without_nexus, own)
+        found = (*_without_doubles(counted, checked.problems), *checked.problems)
+    return without_silenced(found, texts, ignore, checked.folder)
+
+
+def _without_doubles(problems: Iterable[Problem], others: Iterable[Problem]) -> Iterator[Problem]:
+    """The problems, without those in whose text another one is that is at least as severe."""
+    by_path: dict[str, list[Problem]] = {}
+    for other in others:
+        by_path.setdefault(other.path, []).append(other)
+    for problem in problems:
+        span = problem.span
+        if problem.code in SAFETY or not any(
+            other.severity <= problem.severity
+            and (
+                other.span.start == span.start
+                or max(other.span.start, span.start) < min(other.span.end, span.end)
+            )
+            for other in by_path.get(problem.path, ())
+        ):
+            yield problem
+
+
+def _reader(assistant: Assistant) -> str:
+    version = "(by documentation)" if assistant.verified == "documentation" else assistant.version
+    return f"{assistant.title} {version}"

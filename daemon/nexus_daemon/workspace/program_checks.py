@@ -1,0 +1,216 @@
+"""The problems of the assistants in use in one folder, found again when what they read changes.
+
+1. The first check begins once the folder has a snapshot.
+2. A check depends on each path that it consulted, whether a file is there or not, on whatever is in hidden
+   directories that it listed, and on files that appear in the folder with a name that it looked for.
+3. While a text is checked that somebody types, the folder's diagnostics wait: they would flicker. Before the
+   first check, a folder without files of Nexus has none: perhaps nobody uses Nexus there.
+4. That a program does not read a file is no diagnostic: the lenses of the file say it.
+"""
+
+import asyncio
+import logging
+import os
+from collections.abc import Callable, Collection, Iterable, Mapping
+from concurrent.futures import Executor
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+
+from nexus_context.config.silenced import SETTING
+from nexus_context.errors import Problem, Severity
+from nexus_context.folder.layers.walk import CONFIG_DIRECTORY, within
+from nexus_context.folder.snapshot import LoadInputs, Snapshot
+from nexus_daemon.process import tracing
+from nexus_daemon.workspace.publish import Findings, without_programs
+from nexus_daemon.workspace.queue import TaskQueue
+
+if TYPE_CHECKING:  # its imports take longer than the loop may wait
+    from nexus_context.assistants.views.problems import AssistantCheck
+
+logger = logging.getLogger(__name__)
+
+MOST_WATCHED = 1_000
+PICKED = "/views/show"
+INSTRUCTIONS = "NEXUS.md"
+UNREAD = "assistant.unread"
+
+
+class _Checked(NamedTuple):
+    """A check, the unsaved texts that it was made with, and the paths that it depends on."""
+
+    check: "AssistantCheck"
+    overlays: Mapping[str, str]
+    consulted: frozenset[str]
+    read: frozenset[str]
+    names: frozenset[str]
+
+
+class ProgramChecks:
+    """The checks of the folder at an absolute path. Lives on the event loop; works in `executor`.
+
+    `overlays` are the unsaved texts of the client, which it changes. `on_checked` is called after each check,
+    with whether it depends on other paths than the one before.
+    """
+
+    def __init__(
+        self,
+        folder: str,
+        executor: Executor,
+        load_inputs: LoadInputs,
+        *,
+        overlays: Mapping[str, str],
+        on_checked: Callable[[bool], None],
+    ) -> None:
+        self._folder = folder
+        self._executor = executor
+        self._load_inputs = load_inputs
+        self._overlays = overlays
+        self._on_checked = on_checked
+        self._picked: str | None = None
+        self._checked: _Checked | None = None
+        self._queue: TaskQueue[None] = TaskQueue(self._check, lambda _, later: later)
+
+    @property
+    def watched(self) -> Iterable[str]:
+        """The paths to watch: those nearest to the root of the disk if there are too many."""
+        consulted = () if self._checked is None else self._checked.consulted
+        return sorted(consulted, key=lambda path: path.count(os.sep))[:MOST_WATCHED]
+
+    def configure(self, snapshot: Snapshot) -> None:
+        """Take in a snapshot. The first one begins the checks, and so does another choice of a view."""
+        picked = snapshot.effective.get(PICKED)
+        if picked != self._picked:
+            self._picked = picked
+            self.request()
+
+    def edited(self, path: str) -> None:
+        """Check again if the text of a file was read."""
+        if self._checked is not None and path in self._checked.read:
+            self.request()
+
+    def changed(self, paths: Collection[str] | None, entries: Collection[str]) -> None:
+        """Check again if the files may have been read, or be read now; None: any file may have changed.
+
+        `entries` are those of the paths, as they are watched.
+        """
+        checked = self._checked
+        if checked is None:
+            return
+        is_read = paths is None or not checked.consulted.isdisjoint(entries)
+        if is_read or any(
+            os.path.basename(path) in checked.names and within(path, self._folder) for path in paths or ()
+        ):
+            self.request()
+
+    def request(self) -> None:
+        """Check again: perhaps another program is in use."""
+        self._queue.request(None)
+
+    async def settled(self) -> None:
+        """Wait for the checks that were requested before this call."""
+        await self._queue.settled()
+
+    async def close(self) -> None:
+        """End the check under way."""
+        await self._queue.close()
+
+    def findings(self, snapshot: Snapshot, overlays: Mapping[str, str]) -> Findings | None:
+        """What to publish with a snapshot, which was made with unsaved `overlays`; None: not yet."""
+        checked, layers = self._checked, snapshot.layers
+        if checked is None:
+            is_ready = not self._queue.is_busy or any(map(self._is_own, layers.texts))
+            return without_programs(snapshot, overlays) if is_ready else None
+        if self._queue.is_busy and self._is_outdated(checked):
+            return None
+        # the check has imported it
+        from nexus_context.assistants.views.problems import join_problems
+
+        check = checked.check
+        texts = {**check.layers.texts, **layers.texts}
+        heard = join_problems(snapshot.problems, check, texts, snapshot.effective.get(SETTING) or ())
+        unsaved = {
+            path: text
+            for path, text in checked.overlays.items()
+            if path in check.layers.texts and path not in layers.texts
+        }
+        return Findings(
+            msgspec.structs.replace(layers, texts=texts),
+            heard.problems,
+            {**overlays, **unsaved},
+            check.minders,
+        )
+
+    def _is_outdated(self, checked: _Checked) -> bool:
+        """Whether an unsaved text that a check has read is another one by now."""
+        paths = checked.read.intersection((*self._overlays, *checked.overlays))
+        return any(self._overlays.get(path) != checked.overlays.get(path) for path in paths)
+
+    def _is_own(self, path: str) -> bool:
+        """Whether a file is one of Nexus in the folder."""
+        is_named = CONFIG_DIRECTORY in path.split(os.sep) or os.path.basename(path) == INSTRUCTIONS
+        return is_named and within(path, self._folder)
+
+    async def _check(self, _: None) -> None:
+        overlays, before = dict(self._overlays), self._checked
+        job = partial(
+            _check_folder, self._folder, self._load_inputs, overlays=overlays, picked=self._picked or "auto"
+        )
+        try:
+            submitted = self._executor.submit(tracing.carry(job, "check"))
+            self._checked = await asyncio.wrap_future(submitted)
+        except Exception:  # a bug in one check must not keep what Nexus finds from the editor
+            self._checked = None
+            logger.exception("what the assistants in %s read was not checked", self._folder)
+        moves = before is None or self._checked is None or before.consulted != self._checked.consulted
+        asyncio.get_running_loop().call_soon(self._on_checked, moves)  # once the queue has ended this run
+
+
+def _check_folder(folder: str, load_inputs: LoadInputs, overlays: Mapping[str, str], picked: str) -> _Checked:
+    """Check a folder. Reads the disk."""
+    from nexus_context.assistants.reading.disk import Disk
+    from nexus_context.assistants.reading.model import Surroundings
+    from nexus_context.assistants.tracking.problems_in_use import check_in_use
+    from nexus_context.assistants.views.problems import CheckedTexts
+
+    disk = Disk(overlays)
+    root = disk.real(folder)
+    surroundings = Surroundings(root, load_inputs.user_home, load_inputs.environ)
+    _, check = check_in_use(surroundings, disk, picked, counted=False)
+
+    def spell(path: str) -> str:
+        """A path as the editor spells it, where the folder is a link."""
+        return folder + path.removeprefix(root) if within(path, root) else path
+
+    minders = {
+        _respelled(problem, spell): titles
+        for problem, titles in check.minders.items()
+        if problem.code != UNREAD or problem.severity < Severity.INFORMATION
+    }
+    places = {problem.path for problem in minders}
+    places.update(related.path for problem in minders for related in problem.related)
+    texts = {spell(path): text for path, text in check.layers.texts.items() if spell(path) in places}
+    return _Checked(
+        check=check._replace(
+            folder=folder,
+            layers=CheckedTexts(texts),
+            problems=tuple(minders),
+            minders=minders,
+            profiles=(),  # they would take memory
+        ),
+        overlays={path: text for path, text in overlays.items() if path in disk.read},
+        consulted=disk.consulted.union(path for path in disk.listed if _is_hidden(path, root)),
+        read=disk.read,
+        names=frozenset(map(os.path.basename, disk.consulted)),
+    )
+
+
+def _respelled(problem: Problem, spell: Callable[[str], str]) -> Problem:
+    related = tuple(msgspec.structs.replace(each, path=spell(each.path)) for each in problem.related)
+    return msgspec.structs.replace(problem, path=spell(problem.path), related=related)
+
+
+def _is_hidden(directory: str, root: str) -> bool:
+    """Whether a directory is no plain one of the project, in which any file may change at any time."""
+    return not within(directory, root) or f"{os.sep}." in directory.removeprefix(root)

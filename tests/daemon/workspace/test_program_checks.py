@@ -1,0 +1,160 @@
+"""What the assistants in use mind, as an editor shows it: at first, while one types, and after changes."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.desk import Desk, published, tell_story
+from support.talk import Talk, tell
+from support.waiting import wait_until
+
+SETTINGS = "/b/.claude/settings.json"
+CUT = '{"permissions": {"deny": ["Read(./.env)"'
+WHOLE = '{"permissions": {"deny": ["Read(./.env)"]}}'
+LOST = "See @docs/gone.md first.\n"
+
+
+def write(desk: Desk, path: str, text: str) -> None:
+    file = Path(desk.tree.path(path))
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text)
+
+
+async def is_shown(desk: Desk, talk: Talk, path: str, *codes: str) -> None:
+    try:
+        await wait_until(lambda: desk.shown(talk, path) == list(codes))
+    except Exception as error:
+        raise AssertionError(f"{path} shows {desk.shown(talk, path)}, not {codes}") from error
+
+
+def sources(desk: Desk, talk: Talk, path: str) -> list[str]:
+    uri = desk.uri(path)
+    found: list[list[Any]] = [
+        one["params"]["diagnostics"] for one in published(talk) if one["params"]["uri"] == uri
+    ]
+    return [diagnostic["source"] for diagnostic in found[-1]]
+
+
+def edit(desk: Desk, talk: Talk, path: str, text: str, version: int) -> None:
+    document = {"uri": desk.uri(path), "version": version}
+    talk.send(tell("textDocument/didChange", {"textDocument": document, "contentChanges": [{"text": text}]}))
+
+
+def test_settings_that_a_program_ignores_are_marked_under_its_name(tmp_path: Path) -> None:
+    async def story(desk: Desk) -> None:
+        write(desk, SETTINGS, CUT)
+        talk = await desk.client("/b")
+        await is_shown(desk, talk, SETTINGS, "assistant.void")
+        assert sources(desk, talk, SETTINGS) == ["Claude Code"]
+
+    tell_story(tmp_path, story)
+
+
+def test_what_is_typed_in_settings_that_nexus_does_not_read_counts(tmp_path: Path) -> None:
+    async def story(desk: Desk) -> None:
+        write(desk, SETTINGS, WHOLE)
+        talk = await desk.client("/b")
+        desk.open(talk, SETTINGS, WHOLE)
+        edit(desk, talk, SETTINGS, CUT, 2)
+        await is_shown(desk, talk, SETTINGS, "assistant.void")
+        edit(desk, talk, SETTINGS, WHOLE, 3)
+        await is_shown(desk, talk, SETTINGS)
+        desk.close(talk, SETTINGS)
+        write(desk, SETTINGS, CUT)
+        await is_shown(desk, talk, SETTINGS, "assistant.void")
+
+    tell_story(tmp_path, story)
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "code"),
+    [
+        (SETTINGS, CUT, "assistant.void"),
+        ("/b/CLAUDE.md", LOST, "assistant.import"),
+        ("/b/.claude/rules/style.md", LOST, "assistant.import"),
+        ("/b/.claude/settings.local.json", CUT, "assistant.void"),
+        ("/b/CLAUDE.local.md", LOST, "assistant.import"),
+    ],
+)
+def test_a_change_on_disk_is_noticed(tmp_path: Path, path: str, text: str, code: str) -> None:
+    async def story(desk: Desk) -> None:
+        write(desk, "/b/CLAUDE.md", "Use tabs.\n")
+        write(desk, SETTINGS, WHOLE)
+        talk = await desk.client("/b")
+        await wait_until(lambda: desk.daemon.watcher.watched)
+        write(desk, path, text)
+        await is_shown(desk, talk, path, code)
+        os.remove(desk.tree.path(path))
+        await is_shown(desk, talk, path)
+
+    tell_story(tmp_path, story)
+
+
+def test_a_folder_of_nobody_who_uses_nexus_has_no_problems_of_its_prompt(tmp_path: Path) -> None:
+    async def story(desk: Desk) -> None:
+        write(desk, "/b/AGENTS.md", "Be short.\nBe short.\n" + LOST)
+        write(desk, "/b/CLAUDE.md", LOST)
+        write(desk, SETTINGS, WHOLE)
+        talk = await desk.client("/b")
+        await is_shown(desk, talk, "/b/CLAUDE.md", "assistant.import")
+        codes = {one["code"] for each in published(talk) for one in each["params"]["diagnostics"]}
+        assert codes == {"assistant.import"}
+
+    tell_story(tmp_path, story)
+
+
+def test_where_nexus_is_in_use_a_lost_import_is_marked_once(tmp_path: Path) -> None:
+    async def story(desk: Desk) -> None:
+        write(desk, "/b/.nexus3/config.json", '{"tools": {"summery": 1}}')
+        write(desk, "/b/CLAUDE.md", LOST)
+        talk = await desk.client("/b")
+        await is_shown(desk, talk, "/b/.nexus3/config.json", "config.unknown-key")
+        write(desk, SETTINGS, CUT)
+        await is_shown(desk, talk, SETTINGS, "assistant.void")
+        await is_shown(desk, talk, "/b/CLAUDE.md", "prompt.import-missing")
+        assert sources(desk, talk, "/b/.nexus3/config.json") == ["nexus"]
+
+    tell_story(tmp_path, story)
+
+
+def test_files_of_a_folder_that_is_a_link_have_its_name(tmp_path: Path) -> None:
+    async def story(desk: Desk) -> None:
+        write(desk, SETTINGS, CUT)
+        os.symlink(desk.tree.path("/b"), desk.tree.path("/link"))
+        talk = await desk.client("/link")
+        await is_shown(desk, talk, "/link/.claude/settings.json", "assistant.void")
+        assert desk.shown(talk, SETTINGS) is None
+
+    tell_story(tmp_path, story)
+
+
+def test_another_view_has_other_problems_and_some_are_not_heard(tmp_path: Path) -> None:
+    async def story(desk: Desk) -> None:
+        write(desk, "/b/.gemini/settings.json", "{")
+        write(desk, "/b/.nexus3/config.json", '{"check": {"ignore": ["assistant.void"]}}')
+        write(desk, SETTINGS, CUT)
+        talk = await desk.client("/b")
+        await is_shown(desk, talk, "/b/.gemini/settings.json", "assistant.stops")
+        assert not desk.shown(talk, SETTINGS)
+        write(desk, "/b/.nexus3/config.json", "{}")
+        await is_shown(desk, talk, SETTINGS, "assistant.void")
+
+    tell_story(tmp_path, story)
+
+
+def test_a_bug_in_a_check_hides_nothing_that_nexus_finds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise ValueError("a bug")
+
+    monkeypatch.setattr("nexus_context.assistants.tracking.problems_in_use.gather", fail)
+
+    async def story(desk: Desk) -> None:
+        write(desk, "/b/AGENTS.md", LOST)
+        talk = await desk.client("/b")
+        await is_shown(desk, talk, "/b/AGENTS.md", "prompt.import-missing")
+
+    tell_story(tmp_path, story)
