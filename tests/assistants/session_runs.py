@@ -20,7 +20,7 @@ from assistants.programs import LONGEST_S, Program, install, search_path
 from assistants.provider_stand_in import ProviderStandIn, answer, answer_tool_use
 from assistants.terminal_runs import Terminal
 from nexus_context.assistants.sessions.cache_misses import HOUR_S
-from nexus_context.assistants.sessions.model import AssistantSession
+from nexus_context.assistants.sessions.model import AssistantSession, Place
 from nexus_context.assistants.sessions.report import SessionReport
 from nexus_context.assistants.tracking import find_sessions
 from nexus_context.assistants.tracking.follow import SessionFollower
@@ -164,7 +164,7 @@ def run_sessions(program: Program) -> Outcome:
         forks = 0
         with ProviderStandIn(answers=provider) as stand_in:
             for step in STEPS[program.name]:
-                found = find_sessions(str(home), {}, assistants=[program.name]).sessions
+                found = find_sessions(Place(str(home), {}), assistants=[program.name]).sessions
                 arguments = (*step.arguments(found), *_options(program, stand_in.address))
                 forks += any("fork" in word for word in arguments)
                 if step.renames:
@@ -176,7 +176,7 @@ def run_sessions(program: Program) -> Outcome:
                     _run_at_terminal(command, arguments, folder=folder, environ=environ, typed=step.typed)
                 else:
                     _run(command, arguments, folder=folder, environ=environ)
-        sessions = find_sessions(str(home), {}, assistants=[program.name]).sessions
+        sessions = find_sessions(Place(str(home), {}), assistants=[program.name]).sessions
         reports = [_report(session) for session in sessions]
         listed = sum(
             (session.total or report.total).sent  # a program that was killed has summed up nothing

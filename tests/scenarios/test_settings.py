@@ -151,6 +151,7 @@ NOT_HERE = {
     "/tools/defer": "tests/daemon/servers/test_deferred_tools.py",
     "/check/ignore": "tests/cli/test_check_repository.py",
     "/views/show": "tests/daemon/api/test_view.py",
+    "/views/conversations": "tests/cli/test_conversations_off.py",
     "/daemon/idle_minutes": "tests/e2e/test_shared_daemon.py",
     "/$schema": "names the schema for the editor",
     "/compaction/reload_prompt": "tests/daemon/sessions/test_model_summarizer.py",

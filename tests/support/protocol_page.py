@@ -160,6 +160,7 @@ CODES = {
     "unknown-session": "the folder has no such conversation",
     "unknown-assistant": "Nexus has no profile of that assistant, or reads no sessions of it; the message "
     "lists the names",
+    "conversations-off": "the setting `views.conversations` of the folder is off",
     "unknown-assistant-session": "the assistant has no such session in the folder, or the file of it "
     "cannot be read",
     "unknown-skill": "there is no such skill; the message lists the existing ones",

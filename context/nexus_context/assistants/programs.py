@@ -27,6 +27,7 @@ if TYPE_CHECKING:  # the rooms import what they need
         ServerReader,
         Surroundings,
     )
+    from nexus_context.assistants.sessions.model import Place
     from nexus_context.assistants.sessions.program import ProgramSessions
     from nexus_context.assistants.setup.model import ProgramSetup
     from nexus_context.assistants.transcripts.conversation import FormatReader
@@ -174,3 +175,11 @@ PROGRAMS: Mapping[str, Program] = {
 """By name, in the order of columns."""
 WITH_SESSIONS: Mapping[str, Program] = {name: each for name, each in PROGRAMS.items() if each.has_sessions}
 WITH_SETUP: Mapping[str, Program] = {name: each for name, each in PROGRAMS.items() if each.has_setup}
+
+
+def readable_programs(place: "Place") -> Mapping[str, Program]:
+    """The programs whose sessions Nexus may read: none if the user has turned that off.
+
+    Whatever lists session files, or watches for them, asks this first.
+    """
+    return WITH_SESSIONS if place.reads_conversations else {}

@@ -501,6 +501,14 @@ class ViewsSection(SettingsSection):
             "folder, else the one that was used there last, else one that has files there."
         ),
     )
+    conversations: bool = Field(
+        default=True,
+        description=(
+            "Whether Nexus reads the conversations of other programs in the folder. `false`: it opens and "
+            "lists none of their session files; what the ledger keeps of them stays. `false` in the global "
+            "file holds in all folders."
+        ),
+    )
 
 
 class LedgerSection(SettingsSection):

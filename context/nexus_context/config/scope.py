@@ -14,7 +14,8 @@ A workspace file may not set:
    another `role` than its global one or `worker`; another `parent` than its global one. `null` removes a
    limit, so it counts as more. Without a global `role` the agent is a worker. Without global `tools` the
    agent has its parent's and no MCP server: a list narrows the tools, and must not name a server.
-5. `context.ancestor_depth`, except in the opened folder: it must be known before ancestors are read.
+5. `views.conversations` other than `false`, if it is `false` in the global file.
+6. `context.ancestor_depth`, except in the opened folder: it must be known before ancestors are read.
 
 Ignored values are dropped from their layer with a warning that names the file that may set them. One case
 has no warning: the depth in a file inside the opened folder, which is read for an agent there. A user who
@@ -55,6 +56,7 @@ class _GlobalGrants(msgspec.Struct, frozen=True):
     level: str
     allow: tuple[str, ...]
     agents: dict[str, Any]
+    conversations: bool
     patterns: Callable[[tuple[str, ...]], Patterns]  # of one list, compiled once
 
 
@@ -70,7 +72,11 @@ def restrict(
     `global_path` is the absolute path of the global config.json, which need not exist.
     """
     grants = _GlobalGrants(
-        _global_level(layers), _globally_allowed(layers), _global_agents(layers), functools.cache(Patterns)
+        _global_level(layers),
+        _globally_allowed(layers),
+        _global_agents(layers),
+        conversations=_reads_conversations(layers),
+        patterns=functools.cache(Patterns),
     )
     restricted: list[ConfigLayer] = []
     problems: list[Problem] = []
@@ -117,6 +123,14 @@ def _global_agents(layers: Sequence[ConfigLayer]) -> dict[str, Any]:
     return functools.reduce(deep_merge, named, {})
 
 
+def _reads_conversations(layers: Sequence[ConfigLayer]) -> bool:
+    reads = True
+    for layer in layers:
+        if not in_workspace(layer.name):
+            reads = _object(layer.document.value, "views").get("conversations", reads) is not False
+    return reads
+
+
 def _global_settings(value: Any, global_path: str) -> list[tuple[Pointer, str]]:
     provider = _object(value, "provider")
     pointers: list[tuple[str, str]] = [("provider", key) for key in _GLOBAL_ONLY if key in provider]
@@ -143,6 +157,9 @@ def _wider(value: Any, grants: _GlobalGrants, global_path: str) -> list[tuple[Po
     place = ("permissions",)
     excesses = [*_wider_level(place, permissions, grants.level, f'the global "{grants.level}"')]
     excesses += _more_allowed(place, permissions, grants, grants.allow, without="the global file does not")
+    views = _object(value, "views")
+    if not grants.conversations and views.get("conversations", False) is not False:
+        excesses.append((("views", "conversations"), views["conversations"], "the global file turns it off"))
     for name, agent in _object(value, "agents").items():
         named = isinstance(agent, dict) and ("permissions" in agent or name in grants.agents)
         if named and not name.startswith(COMMENT_PREFIX):

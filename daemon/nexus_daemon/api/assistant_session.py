@@ -11,14 +11,17 @@ from nexus_context.assistants.sessions.model import Place, is_within
 from nexus_context.assistants.sessions.report import DroppedItems, ReportedWindow, SessionReport, WindowPart
 from nexus_context.assistants.tracking import AssistantSession, Usage, find_sessions
 from nexus_context.assistants.tracking.followers import SessionFollowers, is_live
+from nexus_context.config.conversations import reads_conversations
 from nexus_context.errors import RequestError
 from nexus_context.text.redact import redact
 from nexus_context.tokens.models import UNKNOWN_WINDOW
 from nexus_daemon import protocol
+from nexus_daemon.api import resolve
 from nexus_daemon.lsp import convert
 
 if TYPE_CHECKING:
     from nexus_daemon.windows.connection import Connection
+    from nexus_daemon.windows.live_folder import LiveFolder
 
 MOST_LISTED = 200
 """Sessions of a folder that are listed, the ones that changed last."""
@@ -47,11 +50,13 @@ async def sessions(
 ) -> protocol.AssistantSessionsResult:
     """The sessions of Claude Code, Codex, opencode and Gemini CLI in a folder, at most 200, the latest first.
 
-    Their files are only read. An unknown assistant is an error.
+    Their files are only read. An unknown assistant is an error. While the setting `views.conversations` is
+    off, there are none, and `notice` says so.
     """
     _check_assistant(params.assistant)
-    folder, place = client.folders.at(params.workspace_folder).path, _place(client)
-    return await client.read(_list, client.daemon.followers, place, folder=folder, params=params)
+    folder = client.folders.at(params.workspace_folder)
+    place = await _place(client, folder)
+    return await client.read(_list, client.daemon.followers, place, folder=folder.path, params=params)
 
 
 async def session(
@@ -59,16 +64,19 @@ async def session(
 ) -> protocol.AssistantSessionResult:
     """The window, cache, compactions, tools, sub-agents and cost of a session of another assistant.
 
-    The first request reads its transcript, of a large one the end; a later one reads what was added.
+    The first request reads its transcript, of a large one the end; a later one reads what was added. While
+    the setting `views.conversations` is off, it is an error.
     """
     _check_assistant(params.assistant)
-    folder, place = client.folders.at(params.workspace_folder).path, _place(client)
-    return await client.read(_report, client.daemon.followers, place, folder=folder, params=params)
+    folder = client.folders.at(params.workspace_folder)
+    place = await _place(client, folder)
+    return await client.read(_report, client.daemon.followers, place, folder=folder.path, params=params)
 
 
-def _place(client: "Connection") -> Place:
+async def _place(client: "Connection", folder: "LiveFolder") -> Place:
+    settings = (await resolve.snapshot_of(client, folder, None)).effective
     inputs = client.folders.load_inputs
-    return Place(str(inputs.user_home), inputs.environ)
+    return Place(str(inputs.user_home), inputs.environ, reads_conversations(settings))
 
 
 def _check_assistant(name: str | None) -> None:
@@ -83,7 +91,7 @@ def _list(
     followers: SessionFollowers, place: Place, *, folder: str, params: protocol.AssistantSessionsParams
 ) -> protocol.AssistantSessionsResult:
     assistants = WITH_SESSIONS if params.assistant is None else (params.assistant,)
-    listed = find_sessions(place.home, place.environ, folder, assistants=assistants)
+    listed = find_sessions(place, folder, assistants=assistants)
     now = time.time()
     chosen = [one for one in listed.sessions if not params.live or is_live(one, now)]
     failures = [
@@ -99,15 +107,17 @@ def _list(
             except apsw.Error:
                 report = None  # as a failure above says
         infos.append(build_info(one, report, now))
-    return protocol.AssistantSessionsResult(infos, failures)
+    return protocol.AssistantSessionsResult(infos, failures, listed.notice)
 
 
 def _report(
     followers: SessionFollowers, place: Place, *, folder: str, params: protocol.AssistantSessionParams
 ) -> protocol.AssistantSessionResult:
-    listed = find_sessions(place.home, place.environ, folder, assistants=(params.assistant,))
+    listed = find_sessions(place, folder, assistants=(params.assistant,))
     matches = (one for one in listed.sessions if one.id == params.id)
     one = next(matches, None)
+    if listed.notice is not None:
+        raise RequestError(listed.notice, code="conversations-off")
     if one is None:
         message = (
             f"{params.assistant} has no session {params.id!r} in {folder}. nexus/assistant/sessions lists "

@@ -8,7 +8,7 @@ from nexus_context.assistants.permissions.decision import Decision, ExplainedCal
 from nexus_context.assistants.programs import PROGRAMS
 from nexus_context.assistants.reading.disk import Disk
 from nexus_context.assistants.reading.model import Surroundings
-from nexus_context.assistants.tracking.in_use import NEXUS, VIEW_SETTING, read_views
+from nexus_context.assistants.tracking.in_use import NEXUS, read_views
 from nexus_context.assistants.views.permissions import Explanation, explain_calls
 from nexus_context.assistants.views.subjects import SERVER, FileLine, NamedServer, read_subject
 from nexus_context.errors import RequestError
@@ -67,8 +67,8 @@ class Scene(NamedTuple):
     @property
     def in_use(self) -> tuple[str, ...]:
         """The names of the views that are in use."""
-        picked = self.snapshot.effective.get(VIEW_SETTING)
-        return tuple(view.name for view in read_views(self.surroundings, self.disk, picked).in_use)
+        found = read_views(self.surroundings, self.disk, self.snapshot.effective)
+        return tuple(view.name for view in found.in_use)
 
 
 async def explain(client: "Connection", params: protocol.ExplainParams) -> protocol.ExplainResult:

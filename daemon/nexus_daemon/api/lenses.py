@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from nexus_context.assistants.programs import PROGRAMS
 from nexus_context.assistants.reading.disk import Disk
 from nexus_context.assistants.reading.model import Surroundings
-from nexus_context.assistants.tracking.in_use import NEXUS, VIEW_SETTING, FolderView, read_views
+from nexus_context.assistants.tracking.in_use import NEXUS, FolderView, read_views
 from nexus_context.assistants.views.instruction_files import find_instruction_files
 from nexus_context.assistants.views.profile import read_profile
 from nexus_context.assistants.views.readers import UNREAD, file_uses
@@ -44,7 +44,7 @@ async def lenses_of(client: "Connection", view: "View") -> list[dict[str, Any]]:
 def _all_lenses(
     view: "View", encoding: str, *, surroundings: Surroundings, disk: Disk
 ) -> list[dict[str, Any]]:
-    in_use = read_views(surroundings, disk, view.snapshot.effective.get(VIEW_SETTING)).in_use
+    in_use = read_views(surroundings, disk, view.snapshot.effective).in_use
     around = find_instruction_files(disk, surroundings)
     readers = []
     for each in in_use:

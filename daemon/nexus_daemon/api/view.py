@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from nexus_context.assistants.programs import PROGRAMS
 from nexus_context.assistants.reading.disk import Disk
 from nexus_context.assistants.reading.model import Surroundings
-from nexus_context.assistants.tracking.in_use import NEXUS, VIEW_SETTING, FolderView, read_views
+from nexus_context.assistants.tracking.in_use import NEXUS, FolderView, read_views
 from nexus_context.tokens import get_model_limits
 from nexus_daemon import protocol
 from nexus_daemon.api import resolve
@@ -19,11 +19,10 @@ async def list_views(client: "Connection", params: protocol.FolderParams) -> pro
     folder, inputs = client.folders.at(params.workspace_folder), client.folders.load_inputs
     snapshot = await resolve.snapshot_of(client, folder, None)
     surroundings = Surroundings(folder.path, inputs.user_home, inputs.environ)
-    get, disk = snapshot.effective.get, Disk(dict(client.folders.overlays))
-    views = (await client.read(read_views, surroundings, disk, get(VIEW_SETTING))).views
-    return protocol.ViewListResult(
-        views=[_info(view, get("/provider/model")) for view in views], chosen=views[0].name
-    )
+    settings, disk = snapshot.effective, Disk(dict(client.folders.overlays))
+    views = (await client.read(read_views, surroundings, disk, settings)).views
+    own_model = settings.get("/provider/model")
+    return protocol.ViewListResult(views=[_info(view, own_model) for view in views], chosen=views[0].name)
 
 
 def _info(view: FolderView, own_model: str | None) -> protocol.ViewInfo:

@@ -13,7 +13,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from nexus_context.disk.files import is_dir
 from nexus_context.ledger.errors import LedgerError
@@ -22,12 +22,15 @@ from nexus_daemon import protocol
 from nexus_daemon.api import stored_sessions
 from nexus_daemon.api.resolve import folder_ledger
 from nexus_daemon.cli import output
-from nexus_daemon.cli.folder import absolute, load_inputs, read
+from nexus_daemon.cli.folder import absolute, load_inputs, place_of, read
 from nexus_daemon.cli.open_session import check_settings
 from nexus_daemon.lsp import convert
 from nexus_daemon.lsp.dispatch import NexusServer
 from nexus_daemon.windows.connection import Connection
 from nexus_daemon.windows.daemon import Daemon
+
+if TYPE_CHECKING:  # as in `folder`
+    from nexus_context.assistants.sessions.model import Place
 
 P = TypeVar("P", bound=protocol.Params)
 R = TypeVar("R", bound=protocol.Wire)
@@ -59,6 +62,10 @@ class FolderClient:
     def find_session(self, name: str) -> protocol.SessionInfo:
         """The session that is called or begins so; RequestError for none, and for several."""
         return self.ask(stored_sessions.find, protocol.FindParams(self.uri, session=name))
+
+    def place(self) -> "Place":
+        """Where other programs have their sessions, and whether the folder's settings let them be read."""
+        return place_of(self._runner.run(self._connection.folders.at(self.uri).current()))
 
     def mirrored_files(self) -> Mapping[str, MirroredFile]:
         """How far the files of other assistants were read into the ledger, by path."""

@@ -55,12 +55,10 @@ def check_in_use(folder: Path, snapshot: Snapshot, *, counted: bool) -> tuple["F
     `snapshot` is that of the folder; the tokens of files are `counted` or not.
     """
     from nexus_context.assistants.tracking import problems_in_use
-    from nexus_context.assistants.tracking.in_use import VIEW_SETTING
 
     disk, where = Disk(), surroundings_of(folder)
     surroundings = Surroundings(disk.real(where.folder), where.user_home, where.environ)
-    picked = snapshot.effective.get(VIEW_SETTING)
-    return problems_in_use.check_in_use(surroundings, disk, picked, counted=counted)
+    return problems_in_use.check_in_use(surroundings, disk, snapshot.effective, counted=counted)
 
 
 def _of_project(folder: Path, names: Sequence[str]) -> AssistantCheck:

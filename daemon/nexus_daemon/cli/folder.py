@@ -2,9 +2,11 @@
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
+from nexus_context.config.conversations import reads_conversations
 from nexus_context.disk.files import exists, is_dir
 from nexus_context.folder.layers.instructions import TOOL_DIRECTORIES
 from nexus_context.folder.layers.walk import CONFIG_DIRECTORY, user_home
@@ -15,6 +17,9 @@ from nexus_context.folder.snapshot import LoadInputs, Snapshot
 from nexus_context.text.visible import visible_line
 from nexus_daemon.cli import invocation
 from nexus_daemon.workspace import inputs
+
+if TYPE_CHECKING:  # most commands want no sessions
+    from nexus_context.assistants.sessions.model import Place
 
 DOT_DIRECTORIES = (CONFIG_DIRECTORY, ".vscode", *TOOL_DIRECTORIES.values())
 
@@ -71,6 +76,14 @@ def read(folder: Path, inputs: LoadInputs | None = None) -> Snapshot:
     """Load the folder and its settings; it may be a deleted one."""
     with invocation.current().deadline() as deadline:
         return load(str(folder), inputs or load_inputs(), deadline=deadline)
+
+
+def place_of(snapshot: Snapshot) -> "Place":
+    """Where other programs have their sessions, and whether the folder's settings let them be read."""
+    from nexus_context.assistants.sessions.model import Place  # as above
+
+    inputs = load_inputs()
+    return Place(str(inputs.user_home), inputs.environ, reads_conversations(snapshot.effective))
 
 
 def workspace_inputs(inputs: LoadInputs) -> LoadInputs:

@@ -31,6 +31,8 @@ def print_overview(folder: Path, path: str) -> None:
     live = [session for session in found.sessions if session.parent is None and is_live(session, now)]
     for session in live:
         output.line(f"Runs now: {describe_session(session)}")
+    if found.notice is not None:
+        output.line(found.notice)
     output.line(f"Next: {_next_command(path, has_problems=bool(problems), runs=bool(live))}")
 
 

@@ -4,6 +4,7 @@ import argparse
 import contextlib
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import apsw
@@ -16,7 +17,7 @@ from nexus_context.assistants.tracking import AssistantSession, find_sessions
 from nexus_context.assistants.tracking.followers import SessionFollowers
 from nexus_context.disk import files
 from nexus_daemon.cli import output
-from nexus_daemon.cli.folder import absolute, load_inputs
+from nexus_daemon.cli.folder import absolute, load_inputs, place_of, read
 
 if TYPE_CHECKING:
     from nexus_daemon.workspace.assistant_watch import SessionNews
@@ -49,6 +50,18 @@ def run(options: argparse.Namespace) -> int:
     if not files.is_dir(str(absolute(options.folder))):
         output.complain("watch", f"{options.folder} is not a folder.")
         return 2
+    try:
+        return _watch(options)
+    except _NotReadError as error:
+        output.complain("watch", str(error))
+        return 1
+
+
+class _NotReadError(Exception):
+    """A setting forbids to read the sessions; its text is for people."""
+
+
+def _watch(options: argparse.Namespace) -> int:
     watch = _Watch(options)
     report = watch.look()
     if report is None and (options.once or options.session is not None):
@@ -89,7 +102,10 @@ class _Watch:
         self.failure: str | None = None
 
     def look(self) -> SessionReport | None:
-        """The report now; the same object if nothing changed; None without a session."""
+        """The report now; the same object if nothing changed; None without a session.
+
+        _NotReadError while the setting `views.conversations` of the folder is off.
+        """
         if self._is_stale and time.monotonic() >= self._find_at:
             self._is_stale = False
             self._find()
@@ -139,9 +155,10 @@ class _Watch:
 
     def _find(self) -> None:
         began = time.monotonic()
-        listed = find_sessions(
-            self._place.home, self._place.environ, self.folder, assistants=self._assistants
-        )
+        place = place_of(read(Path(self.folder)))  # the setting may have changed
+        listed = find_sessions(place, self.folder, assistants=self._assistants)
+        if listed.notice is not None:
+            raise _NotReadError(listed.notice)
         self._sessions = listed.sessions
         self.failure = next((f"{path} cannot be read: {reason}" for path, reason in listed.failures), None)
         name = self._name

@@ -71,11 +71,12 @@ class AssistantSessionFailure(Wire, frozen=True):
     message: str  # why
 
 
-class AssistantSessionsResult(Wire, frozen=True):
+class AssistantSessionsResult(Sparse, frozen=True):
     """The sessions."""
 
     sessions: list[AssistantSessionInfo]  # the one that changed last first
     failures: list[AssistantSessionFailure]  # what could not be read
+    notice: str | None = None  # why there are none, for people, if `views.conversations` is off
 
 
 class AssistantSessionParams(FolderParams, frozen=True, kw_only=True):

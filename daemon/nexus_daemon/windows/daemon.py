@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
+from nexus_context.config.conversations import reads_conversations
 from nexus_context.config.picked_model import leaves_model_to_editor
 from nexus_context.errors import Problem
 from nexus_context.folder.layers.walk import CONFIG_DIRECTORY
@@ -264,6 +265,11 @@ class Daemon:
             self.watcher.refresh()
         if self._watches:
             self.watcher.start()
+        if folder.client.capabilities.wants_assistant_sessions and (
+            swap.old is None
+            or reads_conversations(swap.old.effective) != reads_conversations(swap.new.effective)
+        ):
+            self.assistant_watch.look()
         if self._servers is not None:
             self._close_later(self.servers.follow(folder, swap.new))
         if swap.old is None and folder.ledger is None and leaves_model_to_editor(swap.new.effective):
@@ -357,7 +363,9 @@ class Daemon:
         for client, table in self.windows.tables.items():
             if client.capabilities.wants_assistant_sessions:
                 inputs = table.load_inputs
-                yield from (WatchedFolder.of(folder.uri, folder.path, inputs) for folder in table)
+                for folder in table:
+                    reads = folder.snapshot is not None and reads_conversations(folder.snapshot.effective)
+                    yield WatchedFolder.of(folder.uri, folder.path, inputs, reads_conversations=reads)
 
     def _session_of_assistant_changed(self, change: SessionChange) -> None:
         for folder in self.windows.folders:

@@ -1,6 +1,7 @@
 """Which sessions of other assistants change, for the windows that want to know.
 
-1. Only windows whose client asked are served. Without one nothing is listed, read or watched.
+1. Only windows whose client asked are served. Without one nothing is listed, read or watched. Nor is it for
+   a folder whose setting `views.conversations` is off, or which is not loaded yet.
 2. The daemon's one watcher watches the directories where sessions of a window's folder may appear or change.
    What it reports is collected for COLLECT_S, then the folder's sessions are listed in a thread: the ends of
    files that changed are read. A look takes a tenth of the time at most.
@@ -38,24 +39,26 @@ _Key = tuple[str, str]
 
 
 class WatchedFolder(NamedTuple):
-    """A folder of a window, and whose sessions count."""
+    """A folder of a window, whose sessions count, and whether they may be read (`Place`)."""
 
     uri: str
     path: str
     home: str
     environ: tuple[tuple[str, str], ...]
+    reads_conversations: bool = True
 
     @classmethod
-    def of(cls, uri: str, path: str, inputs: LoadInputs) -> "WatchedFolder":
+    def of(cls, uri: str, path: str, inputs: LoadInputs, *, reads_conversations: bool) -> "WatchedFolder":
         """A folder of a client with these inputs."""
-        return cls(uri, path, str(inputs.user_home), tuple(inputs.environ.items()))
+        home, environ = str(inputs.user_home), tuple(inputs.environ.items())
+        return cls(uri, path, home, environ, reads_conversations=reads_conversations)
 
     @property
     def place(self) -> "Place":
         """Where the assistants of its user have their files."""
         from nexus_context.assistants.sessions.model import Place  # most windows want no sessions
 
-        return Place(self.home, dict(self.environ))
+        return Place(self.home, dict(self.environ), self.reads_conversations)
 
 
 class SessionChange(NamedTuple):
@@ -233,20 +236,21 @@ class SessionNews:
 def _listing(folder: WatchedFolder) -> _Listing:
     """The sessions of a folder now. Reads the disk."""
     # for windows that want sessions
-    from nexus_context.assistants.programs import WITH_SESSIONS
+    from nexus_context.assistants.programs import readable_programs
     from nexus_context.assistants.tracking import find_sessions
     from nexus_context.disk import files
 
     place = folder.place
+    programs = readable_programs(place)
     changed: dict[_Key, str] = {}
     models: dict[_Key, str | None] = {}
     paths = {
         join(path, _ANY) if path.endswith(sep) else path
-        for program in WITH_SESSIONS.values()
+        for program in programs.values()
         for path in program.sessions.watched(place, folder.path)
     }
-    for at, session in enumerate(find_sessions(place.home, place.environ, folder.path).sessions):
-        program, marks = WITH_SESSIONS[session.assistant].sessions, [session.changed]
+    for at, session in enumerate(find_sessions(place, folder.path).sessions):
+        program, marks = programs[session.assistant].sessions, [session.changed]
         if not program.shares_file:
             marks.append(repr(files.file_stamp(session.path)))
             if at < MOST_FILES:
@@ -263,6 +267,6 @@ def _listing(folder: WatchedFolder) -> _Listing:
 
 def _roots(place: "Place") -> Iterator[str]:
     """The directories that hold the sessions of a user."""
-    from nexus_context.assistants.programs import WITH_SESSIONS
+    from nexus_context.assistants.programs import readable_programs
 
-    return (program.sessions.root_of(place) for program in WITH_SESSIONS.values())
+    return (program.sessions.root_of(place) for program in readable_programs(place).values())

@@ -85,7 +85,7 @@ def test_the_defaults() -> None:
             },
         },
         "mcp": {"read_mcp_json": True, "read_vscode": True},
-        "views": {"show": "auto"},
+        "views": {"show": "auto", "conversations": True},
         "daemon": {"idle_minutes": 30.0},
     }
 

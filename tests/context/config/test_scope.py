@@ -70,6 +70,30 @@ def test_which_model_is_loaded() -> None:
     )
 
 
+@pytest.mark.parametrize("locally", ["true", "null"])
+def test_conversations_stay_off(locally: str) -> None:
+    why = "the global file turns it off"
+    check(
+        f"""
+        //- /global
+        {{"views": {{"conversations": false}}}}
+        //- /local
+        {{"views": {{"show": "codex", "conversations": {locally}}}}}
+        """,
+        {"/views/conversations": False, "/views/show": "codex"},
+        ("local", '"conversations"', f'"conversations" is ignored here: {why}. Set it in {GLOBAL}.'),
+    )
+    check(
+        """
+        //- /global
+        {"views": {"conversations": true}}
+        //- /local
+        {"views": {"conversations": false}}
+        """,
+        {"/views/conversations": False},
+    )
+
+
 def test_the_global_file_and_the_defaults_may_set_everything() -> None:
     check(
         """

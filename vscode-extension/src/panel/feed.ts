@@ -14,7 +14,7 @@ import type {
   AgentInfo,
   AssistantInfo,
   AssistantReadersResult,
-  AssistantSessionInfo,
+  AssistantSessionsResult,
   ContextDidChange,
   EffectiveResult,
   FolderParams,
@@ -42,7 +42,7 @@ interface Parts {
   agents: readonly AgentInfo[];
   assistants: readonly AssistantInfo[];
   readers: AssistantReadersResult;
-  live: readonly AssistantSessionInfo[];
+  live: AssistantSessionsResult;
 }
 type Part = keyof Parts;
 
@@ -110,7 +110,7 @@ export function feed(nexus: Nexus, focus: Focus, nextTurn: NextTurn, show: (view
     if (change.reason === "session" || change.reason === "compaction") return;
     poke("layers", "preview", "readers");
     if (change.reason !== "tokens") poke("agents");
-    if (!TEXT.has(change.reason)) poke("config");
+    if (!TEXT.has(change.reason)) poke("config", "live"); // a setting turns conversations of programs off
   }
 
   function sessionChanged(change: SessionDidChange): void {
@@ -224,10 +224,7 @@ function makeParts(nexus: Nexus, focus: Focus, nextTurn: NextTurn, tell: (part: 
     agents: part("agents", (place, request) => listAgents({ request }, nextTurn, place.folder.uri)),
     assistants: part("assistants", async (_, request) => (await request("nexus/assistant/list", {})).assistants),
     readers: part("readers", (place, request) => request("nexus/assistant/readers", folder(place))),
-    live: part(
-      "live",
-      async (place, request) => (await request("nexus/assistant/sessions", { ...folder(place), live: true })).sessions,
-    ),
+    live: part("live", (place, request) => request("nexus/assistant/sessions", { ...folder(place), live: true })),
   };
 }
 

@@ -249,7 +249,9 @@ function viewedAssistant(known: Feed, name: string | undefined): ViewedAssistant
 /** The session that went on last of those of the programs that are not looked at. */
 function runningSession(known: Feed): RunningSession | undefined {
   const viewed = known.place?.assistant;
-  const session = fresh(known, "live")?.find(({ parent, assistant }) => parent === undefined && assistant !== viewed);
+  const session = fresh(known, "live")?.sessions.find(
+    ({ parent, assistant }) => parent === undefined && assistant !== viewed,
+  );
   return session && { session, title: titleOf(known.focus, session.assistant) };
 }
 
@@ -267,7 +269,8 @@ function showTree(shown: Tree, known: Feed, name: TreeName, shape: Shape): void 
   if ((ready || stale) && main.stale) return;
   const nodes = ready || stale ? nodesOf(known, name, shape) : undefined;
   view.description = stale ? "from before" : viewText(known, name);
-  view.message = ready && main.trouble ? main.trouble : "";
+  const notice = name === "sessions" && ready ? fresh(known, "live")?.notice : undefined;
+  view.message = (ready && main.trouble) || (notice ?? "");
   if (nodes) shown.show(nodes, { stale, narrow: shape.narrow });
   else if (!ready || main.trouble) shown.show([]);
 }
@@ -307,7 +310,7 @@ function nodesOf(known: Feed, name: TreeName, shape: Shape): Node[] | undefined 
       if (!all) return undefined;
       const now = new Date();
       const titles = new Map(known.focus.views.map((view) => [view.name as string, view.title]));
-      const live = liveNodes(fresh(known, "live") ?? [], { titles, viewed: place.assistant, now });
+      const live = liveNodes(fresh(known, "live")?.sessions ?? [], { titles, viewed: place.assistant, now });
       const own = sessionNodes({ sessions: all, folder, current: place.session, shown: shape.sessions, now });
       return [...live, ...own];
     }

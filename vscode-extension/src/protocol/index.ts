@@ -716,6 +716,8 @@ export interface AssistantSessionsResult {
   sessions: AssistantSessionInfo[];
   /** what could not be read */
   failures: AssistantSessionFailure[];
+  /** why there are none, for people, if `views.conversations` is off */
+  notice?: string;
 }
 
 /** A sub-agent, with a window of its own. */

@@ -416,6 +416,6 @@ describe("the feed", () => {
     asked.length = 0;
     events.context.fire(context({ reason: "config" }));
     await settle(500);
-    expect(methods()).toEqual(["config/effective", "context/layers", "context/usage"]);
+    expect(methods()).toEqual(["assistant/sessions", "config/effective", "context/layers", "context/usage"]);
   });
 });

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from nexus_context.assistants.programs import PROGRAMS, WITH_SESSIONS
+from nexus_context.assistants.programs import PROGRAMS, readable_programs
 from nexus_context.assistants.sessions.model import Place
 from nexus_context.assistants.sessions.record_format import RecordFormat
 from nexus_context.disk import files
@@ -44,8 +44,11 @@ class TranscriptFile(msgspec.Struct, frozen=True):
 
 
 def list_files(place: Place, folder: str | None, assistant: str | None = None) -> Iterator[TranscriptFile]:
-    """The files of one assistant, or of all. Those of other folders than `folder` may be among them."""
-    for name, program in WITH_SESSIONS.items():
+    """The files of one assistant, or of all. Those of other folders than `folder` may be among them.
+
+    There are none if the user has turned reading them off.
+    """
+    for name, program in readable_programs(place).items():
         if assistant not in (None, name):
             continue
         for path in program.sessions.list_files(place, folder):

@@ -89,10 +89,14 @@ class AssistantSession(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Place(msgspec.Struct, frozen=True):
-    """Where assistants have their files: the user's home and the environment."""
+    """Where assistants have their files: the user's home and the environment.
+
+    `reads_conversations`: the user lets Nexus open and list the files of their sessions.
+    """
 
     home: str
     environ: Mapping[str, str]
+    reads_conversations: bool = True
 
 
 class SessionSource(msgspec.Struct, frozen=True):

@@ -1,23 +1,28 @@
 """All sessions of other assistants that work in a folder."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from threading import Lock
 
 import apsw
 import msgspec
 
-from nexus_context.assistants.programs import PROGRAMS, WITH_SESSIONS
+from nexus_context.assistants.programs import WITH_SESSIONS, readable_programs
 from nexus_context.assistants.sessions.model import AssistantSession, Place, SessionSource, larger_window
+from nexus_context.config.conversations import NOT_READ
 from nexus_context.tokens.models import get_model_limits
 
 MOST_REMEMBERED = 50_000
 
 
 class AssistantSessions(msgspec.Struct, frozen=True):
-    """Sessions, the one that changed last first, and what could not be read: path and reason."""
+    """Sessions, the one that changed last first, and what could not be read: path and reason.
+
+    `notice` is a sentence for people that says why nothing was read, if a setting forbids it.
+    """
 
     sessions: tuple[AssistantSession, ...]
     failures: tuple[tuple[str, str], ...]
+    notice: str | None = None
 
 
 _known: dict[tuple[str, str | None], tuple[tuple[int, ...], list[AssistantSession]]] = {}
@@ -25,28 +30,27 @@ _lock = Lock()
 
 
 def find_sessions(
-    home: str,
-    environ: Mapping[str, str],
-    folder: str | None = None,
-    *,
-    assistants: Collection[str] = WITH_SESSIONS,
+    place: Place, folder: str | None = None, *, assistants: Collection[str] = WITH_SESSIONS
 ) -> AssistantSessions:
-    """The sessions in a folder and in those inside it, or everywhere.
+    """The sessions in a folder and in those inside it, or everywhere; none if the user has turned that off.
 
     A file that has not changed since the last call is not read again by this process.
     """
     sessions: list[AssistantSession] = []
     failures: list[tuple[str, str]] = []
-    for name in assistants:
-        program, found = PROGRAMS[name].sessions, list[AssistantSession]()
-        for source in program.list_sources(Place(home, environ), folder):
+    programs = readable_programs(place)
+    for name in filter(programs.__contains__, assistants):
+        program, found = programs[name].sessions, list[AssistantSession]()
+        for source in program.list_sources(place, folder):
             try:
                 found += _read(source, folder)
             except (apsw.Error, OSError) as error:
                 failures.append((source.path, getattr(error, "strerror", None) or str(error)))
         sessions += map(_with_window, program.link_forks(found))
     return AssistantSessions(
-        tuple(sorted(sessions, key=lambda one: one.changed, reverse=True)), tuple(failures)
+        tuple(sorted(sessions, key=lambda one: one.changed, reverse=True)),
+        tuple(failures),
+        None if place.reads_conversations else NOT_READ,
     )
 
 

@@ -6,6 +6,7 @@
    there is not older than RECENT_S.
 3. Nexus is in use where the project has files of its own (`.nexus3`, NEXUS.md), and where nothing else is.
 4. A view that the setting `views.show` names is in use, and the first.
+5. Where the setting `views.conversations` is off, files alone decide: no session is looked for.
 """
 
 import time
@@ -19,17 +20,18 @@ from nexus_context.assistants.programs import PROGRAMS
 from nexus_context.assistants.reading.disk import Disk
 from nexus_context.assistants.reading.model import Surroundings
 from nexus_context.assistants.reading.record_values import seconds
-from nexus_context.assistants.sessions.model import AssistantSession
+from nexus_context.assistants.sessions.model import AssistantSession, Place
 from nexus_context.assistants.tracking.find import find_sessions
 from nexus_context.assistants.tracking.followers import is_live
 from nexus_context.assistants.views.set_up import find_mark
+from nexus_context.config.conversations import reads_conversations
+from nexus_context.config.merge import Effective
 from nexus_context.disk.files import which
 from nexus_context.folder.layers.walk import CONFIG_DIRECTORY
 
 NEXUS = "nexus"
 AUTO = "auto"
-VIEW_SETTING = "/views/show"
-"""The setting that names the view to show, and its value where it names none."""
+"""The value of the setting `views.show` where it names no view."""
 INSTRUCTIONS = "NEXUS.md"
 PICKED = "the setting `views.show` names it"
 RECENT_S = 30 * 86_400.0
@@ -58,10 +60,14 @@ _Ranked = tuple[int, float, FolderView]  # its level, and the seconds that passe
 
 
 class FolderViews(NamedTuple):
-    """All views of a folder, the one to show first, and the sessions there, the latest first."""
+    """All views of a folder, the one to show first, and the sessions there, the latest first.
+
+    `notice` says why there are no sessions, if a setting forbids to read them.
+    """
 
     views: tuple[FolderView, ...]
     sessions: tuple[AssistantSession, ...]
+    notice: str | None = None
 
     @property
     def in_use(self) -> tuple[FolderView, ...]:
@@ -69,10 +75,12 @@ class FolderViews(NamedTuple):
         return tuple(view for view in self.views if view.in_use)
 
 
-def read_views(surroundings: Surroundings, disk: Disk, picked: str = AUTO) -> FolderViews:
-    """The views of a folder now, by its sessions and files; `picked` is the setting `views.show`."""
-    sessions = find_sessions(surroundings.user_home, surroundings.environ, surroundings.folder).sessions
-    return FolderViews(find_views(surroundings, disk, sessions, time.time(), picked=picked), sessions)
+def read_views(surroundings: Surroundings, disk: Disk, settings: Effective) -> FolderViews:
+    """The views of a folder now, by its sessions and files; `settings` are those of the folder."""
+    place = Place(surroundings.user_home, surroundings.environ, reads_conversations(settings))
+    found = find_sessions(place, surroundings.folder)
+    views = find_views(surroundings, disk, found.sessions, time.time(), picked=settings.get("/views/show"))
+    return FolderViews(views, found.sessions, found.notice)
 
 
 def find_views(
@@ -85,7 +93,7 @@ def find_views(
 ) -> tuple[FolderView, ...]:
     """All views, the one to show first; `sessions` are those of the folder, the latest first.
 
-    `now` is in seconds since 1970.
+    `now` is in seconds since 1970; `picked` is the setting `views.show`.
     """
     ranked = list(_programs(surroundings, disk, sessions, now))
     is_alone = picked == AUTO and not any(view.in_use for *_, view in ranked)

@@ -7,15 +7,17 @@ from nexus_context.assistants.views.instruction_files import find_instruction_fi
 from nexus_context.assistants.views.problems import AssistantCheck, gather
 from nexus_context.assistants.views.profile import read_profile
 
+from nexus_context.config.merge import Effective
+
 
 def check_in_use(
-    surroundings: Surroundings, disk: Disk, picked: str, *, counted: bool
+    surroundings: Surroundings, disk: Disk, settings: Effective, *, counted: bool
 ) -> tuple[FolderViews, AssistantCheck]:
     """The views of a folder, and the problems of those assistants that are in use there.
 
-    `picked` is the setting `views.show`; the tokens of files are `counted` or not.
+    `settings` are those of the folder; the tokens of files are `counted` or not.
     """
-    views = read_views(surroundings, disk, picked)
+    views = read_views(surroundings, disk, settings)
     names = [view.name for view in views.in_use]
     around = find_instruction_files(disk, surroundings)
     profiles = [

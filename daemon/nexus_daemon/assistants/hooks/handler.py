@@ -3,7 +3,8 @@
 1. Events are taken in the order in which they came, one at a time (`take`), which is quick: what takes time
    is a job for later or an answer.
 2. `compacting`: the session is mirrored into the ledger, and what could be given back is read from the
-   transcript. The assistant does not wait for either.
+   transcript. The assistant does not wait for either. No transcript is opened where the setting
+   `views.conversations` is off.
 3. `summary`: Claude Code ends the agent that summarizes, whose type is empty, with the summary as its last
    message. It says so before `start`, while the transcript has no summary yet. `compacted`: Codex has written
    what is left.
@@ -146,7 +147,7 @@ class HookHandler:
             return
         session = self._session(call, payload)
         session.present = None
-        session.facts = self._reading.submit(_read, path, call)
+        session.facts = self._reading.submit(self._read, path, payload.folder, call)
         # after the facts: it takes the processor for longer
         mirror = partial(self._mirror, path, payload.folder, call)
         self._reading.submit(self._submit_once, ("mirror", path), mirror)
@@ -154,7 +155,9 @@ class HookHandler:
     def _end_compaction(self, call: HookCall, payload: HookPayload) -> None:
         session = self._sessions.get((call.assistant, payload.session_id))
         if session is not None and session.present is None and payload.transcript_path:
-            session.present = self._reading.submit(read_present, payload.transcript_path, call.assistant)
+            session.present = self._reading.submit(
+                self._read_present, payload.transcript_path, payload.folder, call
+            )
 
     def _answer_start(self, call: HookCall, payload: HookPayload) -> Answer | None:
         session = self._sessions.pop((call.assistant, payload.session_id), None)
@@ -195,8 +198,24 @@ class HookHandler:
 
         return answer
 
+    def _read(self, path: str, folder: str, call: HookCall) -> SessionFacts | None:
+        """The facts of a transcript; the counter that the answer needs is loaded, too."""
+        if not self._folders.reads_conversations(folder, call.environ):
+            return None
+        facts = read_facts(path, call.assistant)
+        _counter(call).count(path)
+        return facts
+
+    def _read_present(self, path: str, folder: str, call: HookCall) -> tuple[str, ...]:
+        """The texts that the last compaction left."""
+        if not self._folders.reads_conversations(folder, call.environ):
+            return ()
+        return read_present(path, call.assistant)
+
     def _mirror(self, path: str, folder: str, call: HookCall) -> None:
         """Write what the ledger of a folder does not have of a transcript."""
+        if not self._folders.reads_conversations(folder, call.environ):
+            return
         try:
             ledger = self._folders.ledger(folder, call.environ)
             if ledger is None or not ledger.store.persists:
@@ -255,13 +274,6 @@ def _merged(sessions: Iterable[LoadedSession]) -> list[LoadedSession]:
             else msgspec.structs.replace(earlier, files=(*earlier.files, *session.files))
         )
     return list(merged.values())
-
-
-def _read(path: str, call: HookCall) -> SessionFacts | None:
-    """The facts of a transcript; the counter that the answer needs is loaded, too."""
-    facts = read_facts(path, call.assistant)
-    _counter(call).count(path)
-    return facts
 
 
 def _process(call: HookCall, payload: HookPayload) -> int | None:

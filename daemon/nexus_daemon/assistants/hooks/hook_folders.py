@@ -6,13 +6,16 @@
 """
 
 import asyncio
+import logging
 from collections import OrderedDict
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from nexus_context.config.conversations import reads_conversations
 from nexus_context.disk import files
+from nexus_context.errors import RequestError
 from nexus_daemon.lsp.client_capabilities import ClientCapabilities
 from nexus_daemon.lsp.convert import path_to_uri
 from nexus_daemon.workspace.inputs import load_inputs
@@ -23,6 +26,8 @@ if TYPE_CHECKING:  # most hooks need no folder
     from nexus_daemon.windows.daemon import Daemon
     from nexus_daemon.windows.live_folder import LiveFolder
     from nexus_daemon.workspace.folders import Folder
+
+logger = logging.getLogger(__name__)
 
 MOST_FOLDERS = 8
 PATIENCE_S = 10.0  # for a folder that takes long to load
@@ -89,6 +94,18 @@ class HookFolders:
             return pending.result(PATIENCE_S)
         finally:
             pending.cancel()
+
+    def reads_conversations(self, path: str, environ: Mapping[str, str]) -> bool:
+        """Whether the settings of the folder at a path let its transcripts be read; no if it is not there."""
+
+        async def ask_settings(_: "Daemon", folder: "LiveFolder") -> bool:
+            return reads_conversations((await folder.current()).effective)
+
+        try:
+            return self.ask(path, environ, ask_settings) is True
+        except (RequestError, TimeoutError) as error:
+            logger.info("no transcript is read: %s", str(error) or "its folder takes too long to load")
+            return False
 
     def ledger(self, path: str, environ: Mapping[str, str]) -> "FolderLedger | None":
         """The ledger of the folder at a path; fails as `ask`."""

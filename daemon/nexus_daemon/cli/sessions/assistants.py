@@ -6,12 +6,12 @@ from typing import Any
 
 from nexus_context.assistants.programs import PROGRAMS
 from nexus_context.assistants.reading.record_values import seconds
-from nexus_context.assistants.tracking import AssistantSession, Usage, find_sessions
+from nexus_context.assistants.tracking import AssistantSession, AssistantSessions, Usage, find_sessions
 from nexus_context.text.redact import redact
 from nexus_context.text.visible import visible_line
 from nexus_daemon.cli import output
-from nexus_daemon.cli.folder import load_inputs, short_path
-from nexus_daemon.cli.open_session import note, workspace_of
+from nexus_daemon.cli.folder import place_of, short_path
+from nexus_daemon.cli.open_session import load_folder, note, workspace_of
 from nexus_daemon.cli.tables import Column, print_columns
 
 UNSTATED = "–"
@@ -22,10 +22,9 @@ LEAST_TITLE = 16
 
 
 def run_list(options: argparse.Namespace) -> int:
-    inputs = load_inputs()
     folder = None if options.all else workspace_of(options.folder)
-    assistant_sessions = find_sessions(str(inputs.user_home), inputs.environ, folder)
-    complain_of(assistant_sessions.failures)
+    assistant_sessions = find_sessions(place_of(load_folder(options.folder)), folder)
+    complain_of(assistant_sessions)
     code = 1 if assistant_sessions.failures else 0
     program, since = options.program, options.since
     sessions = [
@@ -39,7 +38,7 @@ def run_list(options: argparse.Namespace) -> int:
         )
     elif sessions:
         _print(sessions, folders=options.all)
-    elif not assistant_sessions.failures:
+    elif not (assistant_sessions.failures or assistant_sessions.notice):
         where = "on this machine" if folder is None else f"in {folder}"
         note(
             f"Claude Code, Codex, opencode and Gemini CLI have no sessions {where}; start one of them there."
@@ -47,7 +46,14 @@ def run_list(options: argparse.Namespace) -> int:
     return code
 
 
-def complain_of(failures: Sequence[tuple[str, str]]) -> None:
+def complain_of(found: AssistantSessions) -> None:
+    """Print what cannot be read: paths with the reason of each, or the setting that forbids it."""
+    if found.notice is not None:
+        note(found.notice)
+    complain_of_files(found.failures)
+
+
+def complain_of_files(failures: Sequence[tuple[str, str]]) -> None:
     """Print what cannot be read: paths with the reason of each."""
     reasons: dict[str, list[str]] = {}
     for path, reason in failures:

@@ -8,7 +8,7 @@ import msgspec
 
 from nexus_context.assistants.programs import PROGRAMS
 from nexus_context.assistants.reading.record_values import seconds
-from nexus_context.assistants.sessions.model import is_within
+from nexus_context.assistants.sessions.model import Place, is_within
 from nexus_context.assistants.sessions.prices import RequestPrice
 from nexus_context.assistants.tracking import AssistantSessions, find_sessions
 from nexus_context.assistants.tracking.conversations import (
@@ -27,7 +27,7 @@ from nexus_daemon import protocol
 from nexus_daemon.api import stored_sessions
 from nexus_daemon.cli import output
 from nexus_daemon.cli.asking import FolderClient, reading
-from nexus_daemon.cli.folder import absolute, load_inputs, short_path
+from nexus_daemon.cli.folder import absolute, short_path
 from nexus_daemon.cli.open_session import BEGINS_SESSIONS, note, workspace_of
 from nexus_daemon.cli.sessions.assistants import LEAST_TITLE, UNSTATED, complain_of, short_ids
 from nexus_daemon.cli.tables import Column, print_columns
@@ -43,9 +43,9 @@ def run_list(options: argparse.Namespace) -> int:
     workspace = workspace_of(options.folder)
     root = None if options.all else workspace
     with reading("sessions", absolute(options.folder)) as client:
-        stored = list_stored(client)
-    of_programs = find_in_programs(root)
-    complain_of(of_programs.failures)
+        stored, place = list_stored(client), client.place()
+    of_programs = find_sessions(place, root)
+    complain_of(of_programs)
     conversations = [each for each in join(stored, of_programs) if is_in(each, root)]
     # a deleted folder may still have sessions
     if not (conversations or options.all or files.is_dir(str(absolute(options.folder)))):
@@ -67,7 +67,7 @@ def run_list(options: argparse.Namespace) -> int:
     elif conversations:
         note("No conversation matches --program and --since.")
     else:
-        note(_nothing(workspace, stored, is_all=options.all))
+        note(_nothing(workspace, stored, place, is_all=options.all))
     return 1 if of_programs.failures else 0
 
 
@@ -77,12 +77,6 @@ def run_list(options: argparse.Namespace) -> int:
 def list_stored(client: FolderClient, uri: str | None = None) -> Sequence[SessionInfo]:
     """The sessions of the ledger, of one folder or of all."""
     return client.ask(stored_sessions.list_sessions, protocol.ListParams(uri)).sessions
-
-
-def find_in_programs(root: str | None) -> AssistantSessions:
-    """The sessions that programs have in a folder and inside it, or everywhere."""
-    inputs = load_inputs()
-    return find_sessions(str(inputs.user_home), inputs.environ, root)
 
 
 def join(stored: Sequence[SessionInfo], of_programs: AssistantSessions) -> list[ListedConversation]:
@@ -126,9 +120,9 @@ def matches(conversation: ListedConversation, options: argparse.Namespace) -> bo
     return since is None or seconds(conversation.last_turn) >= since
 
 
-def _nothing(workspace: str, stored: Sequence[SessionInfo], *, is_all: bool) -> str:
+def _nothing(workspace: str, stored: Sequence[SessionInfo], place: Place, *, is_all: bool) -> str:
     elsewhere = set() if is_all else {path_of(one) for one in stored}
-    elsewhere |= set() if is_all else {one.folder for one in find_in_programs(None).sessions}
+    elsewhere |= set() if is_all else {one.folder for one in find_sessions(place).sessions}
     if not elsewhere:
         return f"There are no sessions yet. {BEGINS_SESSIONS}"
     folders = "1 other folder has" if len(elsewhere) == 1 else f"{len(elsewhere):,} other folders have"

@@ -6,11 +6,12 @@ from contextlib import contextmanager
 from typing import Any
 
 from nexus_context.assistants.mirror import FileOutcome, MirrorSummary, mirror_files
+from nexus_context.config.conversations import NOT_READ
 from nexus_context.disk import files
 from nexus_context.ledger.errors import LedgerError
 from nexus_context.text.visible import visible_line
 from nexus_daemon.cli import output
-from nexus_daemon.cli.folder import absolute, load_inputs
+from nexus_daemon.cli.folder import absolute, load_inputs, place_of
 from nexus_daemon.cli.open_session import ledger_for, load_folder, note, workspace_of
 
 LONG = 16 << 20
@@ -18,9 +19,12 @@ LONG = 16 << 20
 
 
 def run_keep(options: argparse.Namespace) -> int:
-    inputs = load_inputs()
+    inputs, snapshot = load_inputs(), load_folder(options.folder)
+    if not place_of(snapshot).reads_conversations:
+        note(NOT_READ)
+        return 1
     folder = None if options.all else workspace_of(options.folder)
-    with ledger_for(load_folder(options.folder), writes=True) as ledger, _progress() as advance:
+    with ledger_for(snapshot, writes=True) as ledger, _progress() as advance:
         try:
             summary = mirror_files(
                 ledger,

@@ -10,8 +10,10 @@ import msgspec
 from rich.text import Text
 
 from nexus_context.assistants.mirror.file_search import FileHit, FileSearch, InLedger, search_files
-from nexus_context.assistants.sessions.model import AssistantSession, Place, is_within
+from nexus_context.assistants.sessions.model import AssistantSession, is_within
+from nexus_context.assistants.tracking import find_sessions
 from nexus_context.assistants.tracking.conversations import ListedConversation
+from nexus_context.config.conversations import NOT_READ
 from nexus_context.conversation.compaction.receipt import opaque_provider
 from nexus_context.conversation.message import Message, content_of, text_of
 from nexus_context.conversation.summary import readable
@@ -27,13 +29,12 @@ from nexus_daemon import protocol
 from nexus_daemon.api import stored_sessions
 from nexus_daemon.cli import output
 from nexus_daemon.cli.asking import FolderClient, reading
-from nexus_daemon.cli.folder import absolute, load_inputs
+from nexus_daemon.cli.folder import absolute
 from nexus_daemon.cli.open_session import note, workspace_of
-from nexus_daemon.cli.sessions.assistants import complain_of
+from nexus_daemon.cli.sessions.assistants import complain_of_files
 from nexus_daemon.cli.sessions.conversation_list import (
     conversation_values,
     dollars,
-    find_in_programs,
     is_in,
     join,
     list_stored,
@@ -84,14 +85,17 @@ def _find_anywhere(client: FolderClient, name: str, error: RequestError) -> List
     `error` if there is none.
     """
     stored, here = list_stored(client), workspace_of(_path(client.uri))
+    place = client.place()
     begun: list[ListedConversation] = []
     for root in (here, None):  # to read everywhere may take seconds the first time
-        conversations = (each for each in join(stored, find_in_programs(root)) if is_in(each, root))
+        conversations = (each for each in join(stored, find_sessions(place, root)) if is_in(each, root))
         begun = [each for each in conversations if name and each.begins(name)]
         if len(begun) == 1:
             return begun[0]
         if begun:
             break
+    if not begun and not place.reads_conversations:
+        raise RequestError(f"{error} {NOT_READ}", code=error.code) from error
     if all(each.kept is not None and each.kept.workspace == here for each in begun):
         raise error  # which names them
     ids = ", ".join(repr(each.short_name) for each in begun[:MOST_NAMED])
@@ -263,7 +267,7 @@ def run_search(options: argparse.Namespace) -> int:
     with reading("sessions", absolute(options.folder)) as client:
         matches = _search(client, query, root, options)
     hits, named, files = matches
-    complain_of(files.failures)
+    complain_of_files(files.failures)
     if options.json:
         output.json_value(_match_values(matches))
         return 1 if files.failures else 0
@@ -320,14 +324,16 @@ def _search_files(
     only: AssistantSession | None = None,
 ) -> FileSearch:
     """Search what is not kept in the files of programs."""
-    inputs = load_inputs()
+    place = client.place()
+    if not place.reads_conversations:
+        note(NOT_READ)
     messages: dict[tuple[str, str], int] = {}
     for one in stored:
         if one.origin is not None:
             messages.setdefault((one.origin.assistant, one.origin.id), one.messages)
     return search_files(
         query,
-        Place(str(inputs.user_home), inputs.environ),
+        place,
         root,
         InLedger(client.mirrored_files(), messages),
         session=only,

@@ -187,7 +187,7 @@ local function add_files(shown, name, result)
   end
 end
 
---- The session of an assistant that runs in a folder and went on last, or nil.
+--- The session of an assistant that runs in a folder and went on last, or nil; and why none is read, or nil.
 local function with_report(folder, name, run)
   if not WITH_SESSIONS[name] then
     return run(nil)
@@ -197,17 +197,20 @@ local function with_report(folder, name, run)
       return not each.parent
     end)
     if not session then
-      return run(nil)
+      return run(nil, result.notice)
     end
     nexus.request('nexus/assistant/session', folder, { assistant = name, id = session.id }, run)
   end)
 end
 
 local function show_assistant(call, name, folder)
-  with_report(folder, name, function(report)
+  with_report(folder, name, function(report, notice)
     view.show('assistant', call, 'nexus/assistant/context', { assistant = name }, function(shown, result)
       if report then
         add_session(shown, report)
+      elseif notice then
+        page.add(shown, notice, 'Comment')
+        page.add(shown, '')
       end
       add_files(shown, name, result)
     end, folder)

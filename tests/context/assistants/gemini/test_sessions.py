@@ -47,21 +47,21 @@ def write(chats: Path, lines: list[bytes] = LINES) -> Path:
 
 
 def follower_in(home: Path) -> SessionFollower:
-    (session,) = find_sessions(str(home), {}, FOLDER).sessions
+    (session,) = find_sessions(Place(str(home), {}), FOLDER).sessions
     return SessionFollower(session)
 
 
 def test_a_session_is_found_by_its_folder(tmp_path: Path, chats: Path) -> None:
     path = write(chats)
-    (session,) = find_sessions(str(tmp_path), {}, FOLDER).sessions
+    (session,) = find_sessions(Place(str(tmp_path), {}), FOLDER).sessions
     assert (session.assistant, session.id, session.path) == ("gemini", SESSION, str(path))
     assert (session.folder, session.prompt, session.model) == (FOLDER, FIRST, "gemini-2.5-pro")
     assert session.last == Usage(fresh=4_000, output=6)
     assert session.window == 1_048_576
-    assert find_sessions(str(tmp_path), {}, "/home/ana").sessions == (session,)
-    assert find_sessions(str(tmp_path), {}, "/home/ana/other").sessions == ()
+    assert find_sessions(Place(str(tmp_path), {}), "/home/ana").sessions == (session,)
+    assert find_sessions(Place(str(tmp_path), {}), "/home/ana/other").sessions == ()
     moved = {"GEMINI_CLI_HOME": str(tmp_path)}
-    assert find_sessions("/nowhere", moved, FOLDER).sessions == (session,)
+    assert find_sessions(Place("/nowhere", moved), FOLDER).sessions == (session,)
 
 
 def test_a_sub_agent_belongs_to_its_session(tmp_path: Path, chats: Path) -> None:
@@ -69,7 +69,7 @@ def test_a_sub_agent_belongs_to_its_session(tmp_path: Path, chats: Path) -> None
     agents = chats / SESSION
     agents.mkdir()
     (agents / "helper-1.jsonl").write_bytes(b"".join(LINES[:1]).replace(SESSION.encode(), b"helper-1"))
-    sessions = {one.id: one for one in find_sessions(str(tmp_path), {}, FOLDER).sessions}
+    sessions = {one.id: one for one in find_sessions(Place(str(tmp_path), {}), FOLDER).sessions}
     assert (sessions["helper-1"].parent, sessions[SESSION].parent) == (SESSION, None)
 
 

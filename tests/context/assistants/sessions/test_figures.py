@@ -357,7 +357,7 @@ def test_a_session_has_the_title_that_it_was_given(
     given = [{"type": kind, name: text, "sessionId": claude.session} for kind, name, text in titles]
     records = [claude.asks("hello there"), *claude.answers("A")]
     write(claude.path(tmp_path), [*given, *records] if is_first else [*records, *given])
-    assert [one.prompt for one in find_sessions(str(tmp_path), {}).sessions] == [title]
+    assert [one.prompt for one in find_sessions(Place(str(tmp_path), {})).sessions] == [title]
 
 
 # ---------------------------------------------------------------- stores
@@ -374,7 +374,7 @@ def test_a_compressed_rollout_is_read_or_named(
     path.parent.mkdir(parents=True)
     compressed = path.with_name(f"{path.name}.zst")
     compressed.write_bytes(gzip.compress(lines(rollout)))
-    listed = find_sessions(str(tmp_path), {}, assistants=["codex"])
+    listed = find_sessions(Place(str(tmp_path), {}), assistants=["codex"])
     if reader is None:
         reason = "it is compressed with zstd, which needs Python 3.14 or pip install backports.zstd"
         assert listed.failures == ((str(compressed), reason),)
@@ -391,7 +391,7 @@ def test_a_damaged_compressed_file_is_a_failure(tmp_path: Path, monkeypatch: pyt
     path = Codex().path(tmp_path)
     path.parent.mkdir(parents=True)
     path.with_name(f"{path.name}.zst").write_bytes(b"none")
-    failures = find_sessions(str(tmp_path), {}, assistants=["codex"]).failures
+    failures = find_sessions(Place(str(tmp_path), {}), assistants=["codex"]).failures
     assert ["gzipped" in reason for _, reason in failures] == [True]
 
 
@@ -420,17 +420,17 @@ def test_a_renamed_folder_keeps_its_history(tmp_path: Path, is_all: bool, is_mov
         records.append({"type": "relocated", "relocatedCwd": str(folder), "sessionId": claude.session})
     path = Claude(str(folder)).path(tmp_path)
     write(path, records)
-    sessions = find_sessions(str(tmp_path), {}, None if is_all else str(folder)).sessions
+    sessions = find_sessions(Place(str(tmp_path), {}), None if is_all else str(folder)).sessions
     assert [one.folder for one in sessions] == [str(folder)]
     assert peek_folder(file_at(str(path), "claude-code")) == str(folder)  # type: ignore[arg-type]
-    assert find_sessions(str(tmp_path), {}, str(tmp_path / "old.shop")).sessions == ()
+    assert find_sessions(Place(str(tmp_path), {}), str(tmp_path / "old.shop")).sessions == ()
 
 
 def test_a_session_that_went_into_a_directory_is_of_the_folder_that_holds_it(tmp_path: Path) -> None:
     claude = Claude("/home/ana/shop")
     records = [claude.asks("Hi", cwd="/home/ana/shop/src"), claude.asks("Back"), *claude.answers("A")]
     write(claude.path(tmp_path), records)
-    assert [one.folder for one in find_sessions(str(tmp_path), {}).sessions] == ["/home/ana/shop"]
+    assert [one.folder for one in find_sessions(Place(str(tmp_path), {})).sessions] == ["/home/ana/shop"]
 
 
 # ---------------------------------------------------------------- forks
@@ -481,7 +481,7 @@ def test_a_fork_without_marks_counts_only_its_own_requests(tmp_path: Path, goes_
         "second": ("first", 2_000, 0.3),
         "third": ("second", 3_000, 0.4),
     }
-    sessions = find_sessions(str(tmp_path), {}).sessions
+    sessions = find_sessions(Place(str(tmp_path), {})).sessions
     assert {
         one.id: (one.fork_of, one.total and one.total.sent, one.cost_usd and round(one.cost_usd, 9))
         for one in sessions
@@ -508,7 +508,7 @@ def test_a_fork_of_a_compacted_session_begins_with_the_compaction(tmp_path: Path
     claude.session = "second"
     own = claude.sums_up(0.7, cacheReadInputTokens=10_000)
     write(claude.path(tmp_path), [*({**one, "sessionId": "second"} for one in [*kept, *fork]), own], minute=2)
-    found = {one.id: one for one in find_sessions(str(tmp_path), {}).sessions}
+    found = {one.id: one for one in find_sessions(Place(str(tmp_path), {})).sessions}
     assert (found["first"].fork_of, found["second"].fork_of) == (None, "first")
     assert [one.total and one.total.sent for one in (found["first"], found["second"])] == [12_000, 4_000]
     report = follow(Path(found["second"].path), id="second", fork_of="first").report()
@@ -525,7 +525,7 @@ def test_what_a_branch_states_is_its_own(tmp_path: Path) -> None:
     copies = [{**one, "sessionId": second, **origin} for one in records]
     own = [first.asks("Two?"), *first.answers("Two.", read=3_000, fresh=0)]
     write(first.path(tmp_path), [*copies, *own, first.sums_up(0.7, cacheReadInputTokens=3_000)], minute=1)
-    found = {one.id: one for one in find_sessions(str(tmp_path), {}).sessions}
+    found = {one.id: one for one in find_sessions(Place(str(tmp_path), {})).sessions}
     assert (found[second].fork_of, found[second].total, found[second].cost_usd) == (
         "first",
         Usage(cache_read=3_000),
@@ -551,7 +551,9 @@ def test_a_kept_fork_without_marks_shares_the_turns_of_its_origin(tmp_path: Path
 
 def test_a_fork_counts_only_its_own_requests(tmp_path: Path) -> None:
     forked_claude(tmp_path)
-    fork, origin = sorted(find_sessions(str(tmp_path), {}).sessions, key=lambda one: one.fork_of is None)
+    fork, origin = sorted(
+        find_sessions(Place(str(tmp_path), {})).sessions, key=lambda one: one.fork_of is None
+    )
     assert (fork.fork_of, origin.fork_of) == (origin.id, None)
     report = follow(Path(fork.path), id=fork.id).report()
     assert (report.requests, report.total.sent, report.window.used) == (1, 100_510, 100_510)
@@ -575,7 +577,7 @@ def test_a_fork_of_codex_counts_from_where_it_began(
     own = [fork.says("Two."), *fork.uses(120_000, cached=110_000, records=False)]
     copies = [{**one, "timestamp": begun[0]["timestamp"]} for one in shared] if is_repeated else []
     path = write(fork.path(tmp_path), [*begun, *copies, *own])
-    session = next(one for one in find_sessions(str(tmp_path), {}).sessions if one.id == "01a2")
+    session = next(one for one in find_sessions(Place(str(tmp_path), {})).sessions if one.id == "01a2")
     expected = Usage(fresh=10_000, cache_read=110_000, output=20)
     assert (session.fork_of, session.total, session.prompt) == ("01a1", expected, "Two.")
     follower = SessionFollower(session)
@@ -659,7 +661,7 @@ def test_each_request_of_opencode_is_counted_once(
     for name in gone.split():
         database.connection.execute("DELETE FROM message WHERE session_id = ?", (name,))
         database.connection.execute("DELETE FROM session WHERE id = ?", (name,))
-    sessions = find_sessions(str(tmp_path), {}).sessions
+    sessions = find_sessions(Place(str(tmp_path), {})).sessions
     followers = {one.id: SessionFollower(one) for one in sessions}
     figures = {one.id: (one.fork_of, one.total.fresh, one.cost_usd) for one in sessions if one.total}
     assert {name: (*rest, round(cost or 0, 9)) for name, (*rest, cost) in figures.items()} == expected

@@ -658,7 +658,7 @@ def test_followers_remember_the_sessions_that_are_wanted(tmp_path: Path) -> None
     for number in range(8):
         claude = Claude(session=f"s{number}")
         paths.append(write(claude.path(tmp_path), flat([claude.asks("Hi"), claude.answers("A", write=10)])))
-    listed = find_sessions(str(tmp_path), {}, FOLDER).sessions
+    listed = find_sessions(Place(str(tmp_path), {}), FOLDER).sessions
     followers, place = SessionFollowers(), Place(str(tmp_path), {})
     reports = [followers.report(session, place, listed) for session in listed]
     assert {report.requests for report in reports} == {1}
@@ -678,7 +678,7 @@ def test_sub_agents_of_codex_are_sessions_with_a_parent(tmp_path: Path) -> None:
     followers, place = SessionFollowers(), Place(str(tmp_path), {})
 
     def report() -> SessionReport:
-        listed = find_sessions(str(tmp_path), {}, FOLDER).sessions
+        listed = find_sessions(Place(str(tmp_path), {}), FOLDER).sessions
         return followers.report(next(one for one in listed if one.id == "p1"), place, listed)
 
     before = report()
@@ -721,7 +721,7 @@ def test_no_value_of_a_session_hides_what_follows(tmp_path: Path, claude: Claude
     followed = FollowedFile(str(path), ClaudeCodeRecord, ClaudeCodeSteps)
     assert followed.advance()
     assert (followed.fold.requests, followed.damaged) == (1, 0)
-    assert len(find_sessions(str(tmp_path), {}, FOLDER).sessions) == 1
+    assert len(find_sessions(Place(str(tmp_path), {}), FOLDER).sessions) == 1
 
 
 def test_a_bug_in_the_work_on_a_record_costs_that_record(tmp_path: Path, claude: Claude) -> None:

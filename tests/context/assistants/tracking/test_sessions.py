@@ -12,6 +12,7 @@ import apsw
 import pytest
 
 from nexus_context.assistants.sessions import model
+from nexus_context.assistants.sessions.model import Place
 from nexus_context.assistants.tracking import AssistantSession, Usage, find_sessions
 from nexus_context.disk.files import Lines
 
@@ -32,7 +33,7 @@ def write(path: Path, *records: Any) -> Path:
 
 
 def only(home: Path, folder: str | None = FOLDER, **environ: str) -> AssistantSession:
-    sessions = find_sessions(str(home), environ, folder).sessions
+    sessions = find_sessions(Place(str(home), environ), folder).sessions
     assert len(sessions) == 1
     return sessions[0]
 
@@ -195,7 +196,7 @@ def test_the_folder_of_a_session(
     home: Path, folder: str | None, directory: str, cwd: str, expected: int
 ) -> None:
     claude(home, asks("Hello", cwd=cwd), directory=directory)
-    assert len(find_sessions(str(home), {}, folder).sessions) == expected
+    assert len(find_sessions(Place(str(home), {}), folder).sessions) == expected
 
 
 def test_what_is_no_session_of_claude_code(home: Path) -> None:
@@ -205,7 +206,9 @@ def test_what_is_no_session_of_claude_code(home: Path) -> None:
     write(home / ".claude/projects/-work-shop/notes.txt", asks("Hello"))
     write(home / ".claude/projects/loose.jsonl", asks("Hello"))
     (home / ".claude/projects/-work-shop/directory.jsonl").mkdir()
-    assert find_sessions(str(home), {}, FOLDER) == find_sessions(str(home / "nobody"), {}, FOLDER)
+    assert find_sessions(Place(str(home), {}), FOLDER) == find_sessions(
+        Place(str(home / "nobody"), {}), FOLDER
+    )
 
 
 def test_another_directory_of_claude_code(home: Path) -> None:
@@ -318,8 +321,8 @@ def test_what_a_session_of_codex_may_lack(home: Path, records: list[Any], expect
 
 def test_codex_elsewhere(home: Path) -> None:
     codex(home, META)
-    assert find_sessions(str(home), {}, "/work/other").sessions == ()
-    assert find_sessions(str(home), {"CODEX_HOME": str(home / "none")}, FOLDER).sessions == ()
+    assert find_sessions(Place(str(home), {}), "/work/other").sessions == ()
+    assert find_sessions(Place(str(home), {"CODEX_HOME": str(home / "none")}), FOLDER).sessions == ()
     check(only(home, None, CODEX_HOME=str(home / ".codex")), id="01a2")
 
 
@@ -407,9 +410,10 @@ def test_a_session_of_opencode(home: Path, opencode: OpenCode, is_open: bool) ->
 
 
 READ = """
+from nexus_context.assistants.sessions.model import Place
 from nexus_context.assistants.tracking import find_sessions
 import sys
-print(len(find_sessions(sys.argv[1], {}).sessions))
+print(len(find_sessions(Place(sys.argv[1], {})).sessions))
 """
 
 
@@ -444,13 +448,13 @@ def test_a_database_that_is_being_written(home: Path, opencode: OpenCode) -> Non
     opencode.add()
     opencode.connection.execute("BEGIN IMMEDIATE")
     opencode.add()
-    assert len(find_sessions(str(home), {}, FOLDER).sessions) == 1
+    assert len(find_sessions(Place(str(home), {}), FOLDER).sessions) == 1
     opencode.connection.execute("COMMIT")
-    assert len(find_sessions(str(home), {}, FOLDER).sessions) == 2
+    assert len(find_sessions(Place(str(home), {}), FOLDER).sessions) == 2
 
 
 def failure(home: Path, path: Path) -> str:
-    result = find_sessions(str(home), {}, FOLDER)
+    result = find_sessions(Place(str(home), {}), FOLDER)
     assert result.sessions == ()
     ((failed, reason),) = result.failures
     assert failed == str(path)
@@ -483,5 +487,5 @@ def test_the_newest_session_of_all_assistants_comes_first(home: Path, opencode: 
     opencode.add()
     claude(home, asks("Hello", timestamp="2026-11-23T18:00:00.000Z"))
     codex(home, META, TURN)
-    sessions = find_sessions(str(home), {}, FOLDER).sessions
+    sessions = find_sessions(Place(str(home), {}), FOLDER).sessions
     assert [one.assistant for one in sessions] == ["claude-code", "codex", "opencode"]

@@ -25,6 +25,7 @@ from nexus_daemon.windows.daemon import Daemon
 from nexus_daemon.windows.live_folder import LiveFolder
 from nexus_daemon.workspace.inputs import load_inputs
 from support.json_lines import json_lines
+from support.opens import file_opens
 
 T = TypeVar("T")
 
@@ -422,3 +423,14 @@ def test_windows_hear_of_what_is_kept_at_once(desk: Desk) -> None:
     desk.keep()
     heads = desk.start().ledgers.writer.heads
     assert [head.messages for names in heads.values() for head in names.values()] == [1]
+
+
+def test_no_transcript_is_opened_where_conversations_are_off(desk: Desk) -> None:
+    desk.write("Never use spaces for indentation.")
+    (desk.folder / ".nexus3").mkdir()
+    (desk.folder / ".nexus3" / "config.json").write_text('{"views": {"conversations": false}}')
+    with file_opens(desk.transcript) as opened:
+        assert desk.compact() == ""
+        desk.call("PostCompact", assistant="codex")
+        desk.keep()
+    assert (opened, desk.kept) == ([], {})
