@@ -189,15 +189,16 @@ settings are ignored there, with a warning that names the global file:
 - everything in `ledger`
 - a `permissions.level` wider than the global one (`yolo` > `trusted` > `sandboxed` > `worker`), agents' too
 - a `permissions.allow` that allows more than the list of the global file, agents' too; `deny` always counts
+- `views.conversations` other than `false`, if the global file says `false`
 - of an agent that the global file names: more in `permissions` or `tools` than it has there, another `role`
   than `worker`, another `parent` than it has there
 
 `context.ancestor_depth` must be known before directories above are read, so it is ignored in their files.
 
-`nexus show --layers`, `nexus/context/layers` and code lenses name the known instruction files between the
-folder and the root of its repository that are not read (of Copilot, Cursor, Gemini and others, too), with the
-reason and what would change that: the nearest 50. In an instruction file below the folder, a code lens says
-who reads it: an agent that works there, or a window of that directory.
+`nexus show --for nexus --layers`, `nexus/context/layers` and code lenses name the known instruction files
+between the folder and the root of its repository that are not read (of Copilot, Cursor, Gemini and others,
+too), with the reason and what would change that: the nearest 50. In an instruction file below the folder, a
+code lens says who reads it: an agent that works there, or a window of that directory.
 """
 
 _LIMITS = """
@@ -218,8 +219,9 @@ counts:
 
 `context.max_tokens` narrows the window in all cases but the first. `nexus/config/effective` shows a picked
 model as the layer `picked`. The ledger stores it, with the tools that the chat offers, for all windows. A
-model that the editor no longer offers counts until another is picked. `nexus show` uses the model of rule 4,
-and names it; `nexus check` uses the files alone, so that its result is the same on every machine.
+model that the editor no longer offers counts until another is picked. `nexus show --for nexus` uses the
+model of rule 4, and names it; `nexus check` uses the files alone, so that its result is the same on every
+machine.
 
 ## Limits
 

@@ -1,20 +1,17 @@
-"""The option `--for` of commands: another assistant instead of Nexus, and where it would run."""
+"""The option `--for` of commands: an assistant, and what goes with it."""
 
 import argparse
-from typing import TYPE_CHECKING
 
 from nexus_context.assistants.programs import PROGRAMS
 
-if TYPE_CHECKING:
-    pass
-
 ALL = "all"
+NEXUS = "nexus"
 _WITH_FOR = {"command", "path", "assistant", "tokens", "source", "layers", "format", "turn"}
 
 
-def add_option(command: argparse.ArgumentParser, text: str) -> None:
-    """Add `--for`, with its help."""
-    command.add_argument("--for", dest="assistant", choices=(*PROGRAMS, ALL), help=text)
+def add_option(command: argparse.ArgumentParser, text: str, *, besides: tuple[str, ...] = ()) -> None:
+    """Add `--for`, with its help; `besides` are other names than those of assistants."""
+    command.add_argument("--for", dest="assistant", choices=(*PROGRAMS, *besides, ALL), help=text)
 
 
 def tokens(text: str) -> int:
@@ -26,12 +23,18 @@ def tokens(text: str) -> int:
 
 
 def wrong_usage(options: argparse.Namespace) -> str | None:
-    """Options that say nothing about another assistant."""
-    if options.assistant is None:
+    """Options that say nothing about another assistant, where one is named."""
+    option = option_of_nexus(options)
+    if option is None:
         return None
+    if option.startswith("--format"):
+        return f"{option} is a request of Nexus; --for has text and json."
+    return f"--for does not go with {option}, which is about requests of Nexus."
+
+
+def option_of_nexus(options: argparse.Namespace) -> str | None:
+    """An option that is only about requests of Nexus; None if each goes with any assistant."""
     other = [name for name, value in vars(options).items() if name not in _WITH_FOR and value]
     if other:
-        return f"--for does not go with --{other[0].replace('_', '-')}, which is about requests of Nexus."
-    if options.format not in ("text", "json"):
-        return f"--format {options.format} is a request of Nexus; --for has text and json."
-    return None
+        return f"--{other[0].replace('_', '-')}"
+    return None if options.format in ("text", "json") else f"--format {options.format}"

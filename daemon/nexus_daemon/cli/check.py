@@ -116,7 +116,7 @@ def _check_folder(folder: Path, path: Path, options: argparse.Namespace) -> int:
     if not is_dir(str(path)) and not is_read(snapshot, path):
         return _wrong(
             f"Nothing was checked: the folder {folder} does not read {options.path}. "
-            "Name a folder, or one of the files that `nexus show --layers` lists."
+            "Name a folder, or one of the files that `nexus show --for nexus --layers` lists."
         )
     for note in checked.notes:
         output.complain("check", note)

@@ -1,11 +1,14 @@
 """Show what the model will see in a folder: the system prompt, where each part comes from, what it costs.
 
+On a terminal this is what the assistant reads that is in use there, as `nexus` alone says; the first line
+names it, with the reason. --for picks another one, and --for nexus Nexus's own prompt. In a pipe or a file,
+with --format, and with any option that is about requests of Nexus, it is always Nexus's own prompt.
+
 In a pipe or a file the prompt is exact; on a terminal its control characters are made visible. --message
 adds the last user message, which carries the time and the state of git. --session lists what is sent of a
 stored conversation, --messages what is sent of a file, what is cut and why. --agent shows all this for an
-agent of the folder, --for what another assistant reads there (Claude Code, Codex, opencode, …). The figures
-of Nexus are for the model last picked for the folder or session in an editor, unless the settings name a
-provider.
+agent of the folder. The figures of Nexus are for the model last picked for the folder or session in an
+editor, unless the settings name a provider.
 """
 
 import argparse
@@ -29,6 +32,7 @@ from nexus_daemon import protocol
 from nexus_daemon.api import config, context
 from nexus_daemon.cli import assistant_option, output, show_agents, show_turn
 from nexus_daemon.cli.asking import FolderClient, reading
+from nexus_daemon.cli.assistant_option import NEXUS
 from nexus_daemon.cli.folder import absolute, folder_of, short_path
 from nexus_daemon.lsp.convert import uri_to_path
 
@@ -91,8 +95,9 @@ def arguments(command: argparse.ArgumentParser) -> None:
     )
     assistant_option.add_option(
         command,
-        "show what this assistant reads in the folder, not Nexus; all: a table of who reads what. With "
-        "--tokens, --source, --layers or --format json",
+        "show what this assistant reads in the folder, or nexus; all: a table of who reads what. With "
+        "--tokens, --source, --layers or --format json (default: the one in use on a terminal, else nexus)",
+        besides=(NEXUS,),
     )
     show_agents.arguments(command)
     show_turn.arguments(command)
@@ -121,19 +126,20 @@ def _conversation_arguments(command: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     folder = folder_of(absolute(options.path))
     wrong = show_agents.wrong_usage(options) or show_turn.wrong_usage(options)
-    wrong = wrong or assistant_option.wrong_usage(options)
+    if options.assistant not in (None, NEXUS):
+        wrong = wrong or assistant_option.wrong_usage(options)
     if folder is None:
         wrong = f"{options.path} does not exist."
     if folder is None or wrong is not None:
         output.complain("show", f"{wrong}")
         return 2
-    if options.assistant is not None:
-        from nexus_daemon.cli.show_assistant import show_assistant
-
-        return show_assistant(folder, options)
+    if options.assistant not in (None, NEXUS):
+        return _show_assistant(folder, options)
     try:
         with reading("show", folder) as client:
-            return _show(client, folder, options)
+            chosen = _choose_view(client, options)
+            if chosen is None:
+                return _show(client, folder, options)
     except _UnreadableError:
         return 1
     except RequestError as error:
@@ -145,6 +151,30 @@ def run(options: argparse.Namespace) -> int:
             )
         output.complain("show", message)
         return 2 if error.code == show_turn.WRONG_USAGE else 1
+    options.assistant = chosen
+    return _show_assistant(folder, options)
+
+
+def _show_assistant(folder: Path, options: argparse.Namespace) -> int:
+    from nexus_daemon.cli.show_assistant import show_assistant  # most prompts are of Nexus
+
+    return show_assistant(folder, options)
+
+
+def _choose_view(client: FolderClient, options: argparse.Namespace) -> str | None:
+    """The assistant to show where none is named; None: Nexus. A person is told which it is, and why."""
+    is_open = options.assistant is None and options.format == "text"
+    if not is_open or assistant_option.option_of_nexus(options) or not output.is_read_by_person():
+        return None
+    from nexus_daemon.api import view  # as above
+
+    views = client.ask(view.list_views, protocol.FolderParams(client.uri)).views
+    first, *others = (each for each in views if each.in_use or each.name == NEXUS)
+    if others:
+        other = next((each for each in others if each.name == NEXUS), others[0])
+        more = f"--for {other.name} shows {other.title}, --for all who reads what"
+        output.line(f"{first.title}: {first.reason}. {more}.")
+    return None if first.name == NEXUS else first.name
 
 
 class _UnreadableError(Exception):
