@@ -23,7 +23,7 @@ CAUSES = OneOf(
     "first", "idle", "model", "compaction", "version", "instructions", "tools", "rewritten", open=True
 )
 ORIGINS = OneOf("program", "nexus", "both")
-REASONS = OneOf("appeared", "changed")
+REASONS = OneOf("appeared", "changed", "idle", open=True)
 
 
 class AssistantSessionsParams(FolderParams, frozen=True, kw_only=True):
@@ -208,7 +208,7 @@ class AssistantSessionResult(Sparse, frozen=True, kw_only=True):
 
 
 class AssistantDidChange(Sparse, frozen=True):
-    """A session of another assistant appeared or changed in a folder.
+    """A session of another assistant appeared or changed in a folder, or no longer counts as running.
 
     Sent to clients whose `initialize` has the capability `experimental.nexus.assistantSessions`.
     """
@@ -216,4 +216,5 @@ class AssistantDidChange(Sparse, frozen=True):
     workspace_folder: str  # URI of the folder
     assistant: Annotated[str, WRITERS]  # `claude-code`, `codex`, `opencode` or `gemini`
     id: str  # the session
-    reason: Annotated[str, REASONS]  # `appeared` or `changed`
+    # `appeared`, `changed`, or `idle`: it did not change for a quarter of an hour, or is gone
+    reason: Annotated[str, REASONS]

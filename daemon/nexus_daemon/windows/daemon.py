@@ -265,11 +265,10 @@ class Daemon:
             self.watcher.refresh()
         if self._watches:
             self.watcher.start()
-        if folder.client.capabilities.wants_assistant_sessions and (
-            swap.old is None
-            or reads_conversations(swap.old.effective) != reads_conversations(swap.new.effective)
-        ):
-            self.assistant_watch.look()
+        if swap.old is None or swap.old.effective.get("/views") != swap.new.effective.get("/views"):
+            folder.client.refresh_lenses()  # they speak of the assistants in use
+            if folder.client.capabilities.wants_assistant_sessions:
+                self.assistant_watch.look()  # whose sessions may be read now, or not any more
         if self._servers is not None:
             self._close_later(self.servers.follow(folder, swap.new))
         if swap.old is None and folder.ledger is None and leaves_model_to_editor(swap.new.effective):
@@ -374,9 +373,8 @@ class Daemon:
                     "nexus/assistant/didChange",
                     protocol.AssistantDidChange(folder.uri, change.assistant, change.id, change.reason),
                 )
-                if change.reason == "appeared":
-                    folder.programs.request()  # it may be the first one of its program
-                if change.reason == "appeared" or change.has_other_model:
+                if change.changes_views:
+                    folder.programs.request()  # another program may be in use
                     folder.client.refresh_lenses()  # they speak of those in use, and of their windows
 
     def _files_changed(self, paths: set[str] | None) -> None:

@@ -6,6 +6,8 @@
    What it reports is collected for COLLECT_S, then the folder's sessions are listed in a thread: the ends of
    files that changed are read. A look takes a tenth of the time at most.
 3. A file of a sub-agent of Claude Code belongs to its session.
+4. A session that does not change for LIVE_S is live no more, which is announced, too. One timer waits for the
+   first of all sessions; no file is read for that.
 """
 
 import asyncio
@@ -13,6 +15,7 @@ import contextlib
 import logging
 import socket
 import threading
+import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -29,6 +32,7 @@ if TYPE_CHECKING:  # most windows want no sessions
 logger = logging.getLogger(__name__)
 
 COLLECT_S = 0.3
+AFTER_S = 0.05  # by which the timer is late, so that the time of the session is over
 _ANY = "-"  # names any file of a directory that is watched
 MOST_AGENTS = 3  # sessions of a folder whose sub-agents are watched
 MOST_FILES = 20  # sessions of a folder that are watched by name, for file systems that have to be polled
@@ -62,20 +66,28 @@ class WatchedFolder(NamedTuple):
 
 
 class SessionChange(NamedTuple):
-    """A session that `appeared` or `changed` in a folder, perhaps by another model than before."""
+    """A session that `appeared` or `changed` in a folder, or is `idle`: live no more.
+
+    `changes_views`: what is said of the assistants in use changes with it, as it runs here or does no more,
+    or has another model than before.
+    """
 
     folder: WatchedFolder
     assistant: str
     id: str
     reason: str
-    has_other_model: bool
+    changes_views: bool
 
 
 class _Listing(NamedTuple):
-    """The sessions of a folder: when each changed, its model, and the paths to watch for all of them."""
+    """The sessions of a folder: when each changed, its model, and the paths to watch for all of them.
+
+    `live_until` has seconds since 1970.
+    """
 
     changed: dict[_Key, str]
     models: dict[_Key, str | None]
+    live_until: dict[_Key, float]
     paths: frozenset[str]
 
 
@@ -98,6 +110,8 @@ class AssistantWatch:
         self._announce = announce
         self._refresh = refresh
         self._listings: dict[WatchedFolder, _Listing] = {}
+        self._live: dict[WatchedFolder, set[_Key]] = {}
+        self._timer: asyncio.TimerHandle | None = None
         self._task: asyncio.Task[None] | None = None
         self._is_stale = False
 
@@ -119,6 +133,8 @@ class AssistantWatch:
 
     async def close(self) -> None:
         """End the work under way."""
+        if self._timer is not None:
+            self._timer.cancel()
         if self._task is not None:
             self._task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
@@ -161,10 +177,28 @@ class AssistantWatch:
             for key, changed in listing.changed.items():
                 if earlier.get(key) != changed:
                     reason = "changed" if key in earlier else "appeared"
-                    has_other_model = models.get(key) != listing.models[key]
-                    self._announce(
-                        SessionChange(folder, *key, reason=reason, has_other_model=has_other_model)
-                    )
+                    is_running = key in self._live.get(folder, ())
+                    changes_views = not is_running or models.get(key) != listing.models[key]
+                    self._announce(SessionChange(folder, *key, reason=reason, changes_views=changes_views))
+        self._announce_idle()
+
+    def _announce_idle(self) -> None:
+        """Announce the sessions that are live no more, and do so again when the next one is not."""
+        now, before = time.time(), self._live
+        self._live = {
+            folder: {key for key, until in listing.live_until.items() if now <= until}
+            for folder, listing in self._listings.items()
+        }
+        ends = [self._listings[folder].live_until[key] for folder, keys in self._live.items() for key in keys]
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if ends:
+            loop = asyncio.get_running_loop()
+            self._timer = loop.call_later(min(ends) - now + AFTER_S, self._announce_idle)
+        for folder, keys in self._live.items():
+            for key in before.get(folder, set()) - keys:
+                self._announce(SessionChange(folder, *key, reason="idle", changes_views=True))
 
 
 class SessionNews:
@@ -238,12 +272,14 @@ def _listing(folder: WatchedFolder) -> _Listing:
     # for windows that want sessions
     from nexus_context.assistants.programs import readable_programs
     from nexus_context.assistants.tracking import find_sessions
+    from nexus_context.assistants.tracking.followers import live_until
     from nexus_context.disk import files
 
     place = folder.place
     programs = readable_programs(place)
     changed: dict[_Key, str] = {}
     models: dict[_Key, str | None] = {}
+    ends: dict[_Key, float] = {}
     paths = {
         join(path, _ANY) if path.endswith(sep) else path
         for program in programs.values()
@@ -260,9 +296,9 @@ def _listing(folder: WatchedFolder) -> _Listing:
             listed = files.list_directory(agents) or ()
             marks += (repr(files.file_stamp(join(agents, name))) for name, _ in listed)
             paths.add(join(agents, _ANY))
-        changed[session.assistant, session.id] = repr(marks)
-        models[session.assistant, session.id] = session.model
-    return _Listing(changed, models, frozenset(paths))
+        key = session.assistant, session.id
+        changed[key], models[key], ends[key] = repr(marks), session.model, live_until(session)
+    return _Listing(changed, models, ends, frozenset(paths))
 
 
 def _roots(place: "Place") -> Iterator[str]:

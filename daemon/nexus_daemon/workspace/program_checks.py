@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
+from nexus_context.config.merge import Effective
 from nexus_context.config.silenced import SETTING
 from nexus_context.errors import Problem, Severity
 from nexus_context.folder.layers.walk import CONFIG_DIRECTORY, within
@@ -32,7 +33,8 @@ if TYPE_CHECKING:  # its imports take longer than the loop may wait
 logger = logging.getLogger(__name__)
 
 MOST_WATCHED = 1_000
-PICKED = "/views/show"
+SETTINGS = ("/views/show", "/views/conversations")
+"""Those that say which assistants are in use."""
 INSTRUCTIONS = "NEXUS.md"
 UNREAD = "assistant.unread"
 
@@ -68,7 +70,7 @@ class ProgramChecks:
         self._load_inputs = load_inputs
         self._overlays = overlays
         self._on_checked = on_checked
-        self._picked: str | None = None
+        self._settings: Effective | None = None
         self._checked: _Checked | None = None
         self._queue: TaskQueue[None] = TaskQueue(self._check, lambda _, later: later)
 
@@ -79,10 +81,9 @@ class ProgramChecks:
         return sorted(consulted, key=lambda path: path.count(os.sep))[:MOST_WATCHED]
 
     def configure(self, snapshot: Snapshot) -> None:
-        """Take in a snapshot. The first one begins the checks, and so does another choice of a view."""
-        picked = snapshot.effective.get(PICKED)
-        if picked != self._picked:
-            self._picked = picked
+        """Take in a snapshot. The first one begins the checks, and so does other settings of views."""
+        before, self._settings = self._settings, snapshot.effective
+        if before is None or any(before.get(name) != self._settings.get(name) for name in SETTINGS):
             self.request()
 
     def edited(self, path: str) -> None:
@@ -154,8 +155,9 @@ class ProgramChecks:
 
     async def _check(self, _: None) -> None:
         overlays, before = dict(self._overlays), self._checked
+        assert self._settings is not None  # noqa: S101 - checks begin with the first ones
         job = partial(
-            _check_folder, self._folder, self._load_inputs, overlays=overlays, picked=self._picked or "auto"
+            _check_folder, self._folder, self._load_inputs, overlays=overlays, settings=self._settings
         )
         try:
             submitted = self._executor.submit(tracing.carry(job, "check"))
@@ -167,7 +169,9 @@ class ProgramChecks:
         asyncio.get_running_loop().call_soon(self._on_checked, moves)  # once the queue has ended this run
 
 
-def _check_folder(folder: str, load_inputs: LoadInputs, overlays: Mapping[str, str], picked: str) -> _Checked:
+def _check_folder(
+    folder: str, load_inputs: LoadInputs, overlays: Mapping[str, str], settings: Effective
+) -> _Checked:
     """Check a folder. Reads the disk."""
     from nexus_context.assistants.reading.disk import Disk
     from nexus_context.assistants.reading.model import Surroundings
@@ -177,7 +181,7 @@ def _check_folder(folder: str, load_inputs: LoadInputs, overlays: Mapping[str, s
     disk = Disk(overlays)
     root = disk.real(folder)
     surroundings = Surroundings(root, load_inputs.user_home, load_inputs.environ)
-    _, check = check_in_use(surroundings, disk, picked, counted=False)
+    _, check = check_in_use(surroundings, disk, settings, counted=False)
 
     def spell(path: str) -> str:
         """A path as the editor spells it, where the folder is a link."""

@@ -1,12 +1,14 @@
 """`nexus/assistant/sessions` and `session`, and the notification about them."""
 
+import time
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 from nexus_context.assistants.tracking import followers
 from support.asking import Asking, check
-from support.assistant_transcripts import Claude, Codex, lines, write
+from support.assistant_transcripts import BEGUN, Claude, Codex, lines, write
 from support.desk import Desk
 from support.desk import write as write_file
 from support.talk import HELLO, Message, Talk, call, result
@@ -201,5 +203,37 @@ def test_lenses_are_old_when_a_session_begins_and_when_its_model_is_known(
         with path.open("ab") as file:
             file.write(lines(claude.answers("A", write=9_000)))  # an answer names the model
         await refreshed(2)
+
+    check(tmp_path, story)
+
+
+def test_what_runs_here_is_said_until_it_is_over(tmp_path: Path, monkeypatch: Any) -> None:
+    can_refresh = {"workspace": {"codeLens": {"refreshSupport": True}}}
+    monkeypatch.setitem(HELLO["params"], "capabilities", CAPABLE | can_refresh)
+
+    async def story(desk: Desk, ask: Asking) -> None:
+        async def reason() -> str:
+            views = {each["name"]: each for each in (await ask("view/list"))["views"]}
+            text: str = views["claude-code"]["reason"]
+            return text
+
+        def refreshes() -> list[Message]:
+            method = "workspace/codeLens/refresh"
+            return [one for one in ask.talk.writer.messages() if one.get("method") == method]
+
+        await wait_until(lambda: list(desk.daemon.assistant_watch.paths()))
+        document = {"uri": desk.uri("/a/CLAUDE.md")}
+        await desk.ask(ask.talk, 1, "textDocument/codeLens", textDocument=document)
+        claude, _ = sessions_of(desk)
+        changed = (BEGUN + timedelta(minutes=claude.minute)).timestamp()
+        monkeypatch.setattr(followers, "LIVE_S", time.time() - changed + 3.0)
+        write(claude.path(Path(desk.tree.path("/home"))), [claude.asks("Hi")])
+        assert await told(ask.talk, 1) == [(claude.session, "appeared")]
+        assert await reason() == "it runs here"
+        ask.talk.send(result((await wait_until(refreshes))[0]["id"], None))
+        news_of_the_end = await told(ask.talk, len(news(ask.talk)) + 1)
+        assert news_of_the_end[-1] == (claude.session, "idle")
+        assert (await reason()).startswith("last used here ")
+        await wait_until(lambda: refreshes()[1:])
 
     check(tmp_path, story)

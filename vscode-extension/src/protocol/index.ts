@@ -575,7 +575,7 @@ export interface AssistantCompaction {
 }
 
 /**
- * A session of another assistant appeared or changed in a folder.
+ * A session of another assistant appeared or changed in a folder, or no longer counts as running.
  *
  * Sent to clients whose `initialize` has the capability `experimental.nexus.assistantSessions`.
  */
@@ -586,8 +586,8 @@ export interface AssistantDidChange {
   assistant: "claude-code" | "codex" | "opencode" | "gemini" | (string & {});
   /** the session */
   id: string;
-  /** `appeared` or `changed` */
-  reason: "appeared" | "changed";
+  /** `appeared`, `changed`, or `idle`: it did not change for a quarter of an hour, or is gone */
+  reason: "appeared" | "changed" | "idle" | (string & {});
 }
 
 /** What was in the window before a compaction and is nowhere after it; at most 50 of a kind. */

@@ -64,7 +64,12 @@ class SessionFollowers:
 
 def is_live(session: AssistantSession, now: float) -> bool:
     """Whether a session changed lately; `now` in seconds since 1970."""
-    return now - seconds(session.changed) <= LIVE_S
+    return now <= live_until(session)
+
+
+def live_until(session: AssistantSession) -> float:
+    """Until when a session is live if it does not change again, in seconds since 1970."""
+    return seconds(session.changed) + LIVE_S
 
 
 def profile_files(session: AssistantSession, place: Place) -> Files:

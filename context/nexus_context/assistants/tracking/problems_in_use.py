@@ -6,7 +6,6 @@ from nexus_context.assistants.tracking.in_use import NEXUS, FolderViews, read_vi
 from nexus_context.assistants.views.instruction_files import find_instruction_files
 from nexus_context.assistants.views.problems import AssistantCheck, gather
 from nexus_context.assistants.views.profile import read_profile
-
 from nexus_context.config.merge import Effective
 
 

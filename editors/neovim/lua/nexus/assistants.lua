@@ -248,7 +248,7 @@ end
 --- Handler of nexus/assistant/didChange: says once that a session runs here, and fires `User NexusAssistantChanged`.
 function M.on_change(_, params)
   local key = params.workspaceFolder .. ' ' .. params.id
-  if not announced[key] then
+  if params.reason ~= 'idle' and not announced[key] then
     announced[key] = true
     local folder = vim.fs.basename(vim.uri_to_fname(params.workspaceFolder))
     local message = 'nexus: %s runs in %s: :NexusAssistant %s'
