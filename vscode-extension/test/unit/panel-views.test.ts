@@ -22,6 +22,7 @@ function viewOf(provider: Provider) {
 }
 
 const views = new Map<string, ReturnType<typeof viewOf>>();
+const trees = new Map<string, { message?: string }>();
 let revealed: [view: string, id: string][] = [];
 let resolveWindow: ((view: vscode.WebviewView) => void) | undefined;
 
@@ -33,7 +34,9 @@ beforeEach(() => {
     views.set(id, viewOf(options.treeDataProvider));
     const never = new EventEmitter<unknown>().event;
     const reveal = async (element: Element) => void revealed.push([id, element.id]);
-    return { dispose() {}, visible: true, onDidChangeVisibility: never, reveal };
+    const made = { dispose() {}, visible: true, message: "", onDidChangeVisibility: never, reveal };
+    trees.set(id, made);
+    return made;
   }) as unknown as typeof window.createTreeView);
   vi.spyOn(window, "registerWebviewViewProvider").mockImplementation(((
     _id: string,
@@ -212,6 +215,18 @@ describe("the panel", () => {
     await vi.advanceTimersByTimeAsync(5);
     expect(kinds(posted)).toEqual(["618", "777"]);
     await vi.advanceTimersByTimeAsync(1_000);
+    registered.dispose();
+  });
+
+  it("says why it lists no conversation of a program", async () => {
+    const { context, registered, answers } = panel();
+    await vi.advanceTimersByTimeAsync(1_000);
+    expect(trees.get("nexus.sessions")?.message).toBe("");
+    const notice = "The setting views.conversations is off.";
+    answers.set("nexus/assistant/sessions", { sessions: [], failures: [], notice });
+    context.fire({ workspaceFolder: FOLDER, revision: 2, reason: "config", usage: usageOf([]) });
+    await vi.advanceTimersByTimeAsync(1_000);
+    expect(trees.get("nexus.sessions")?.message).toBe(notice);
     registered.dispose();
   });
 
