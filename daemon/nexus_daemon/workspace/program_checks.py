@@ -20,7 +20,7 @@ import msgspec
 
 from nexus_context.config.merge import Effective
 from nexus_context.config.silenced import SETTING
-from nexus_context.errors import Problem, Severity
+from nexus_context.errors import Severity
 from nexus_context.folder.layers.walk import CONFIG_DIRECTORY, within
 from nexus_context.folder.snapshot import LoadInputs, Snapshot
 from nexus_daemon.process import tracing
@@ -40,10 +40,14 @@ UNREAD = "assistant.unread"
 
 
 class _Checked(NamedTuple):
-    """A check, the unsaved texts that it was made with, and the paths that it depends on."""
+    """A check with the paths that it depends on: those that it looked at, those it read, the names of all.
+
+    `overlays` are the unsaved texts that it read, `unsaved` those with problems, as the editor spells them.
+    """
 
     check: "AssistantCheck"
     overlays: Mapping[str, str]
+    unsaved: Mapping[str, str]
     consulted: frozenset[str]
     read: frozenset[str]
     names: frozenset[str]
@@ -109,10 +113,6 @@ class ProgramChecks:
         """Check again: perhaps another program is in use."""
         self._queue.request(None)
 
-    async def settled(self) -> None:
-        """Wait for the checks that were requested before this call."""
-        await self._queue.settled()
-
     async def close(self) -> None:
         """End the check under way."""
         await self._queue.close()
@@ -128,18 +128,15 @@ class ProgramChecks:
         # the check has imported it
         from nexus_context.assistants.views.problems import join_problems
 
-        check = checked.check
+        check, unsaved = checked.check, checked.unsaved
+        if not layers.links.keys().isdisjoint(check.layers.texts):  # Nexus's problems are at the link
+            check = _spell(check, lambda path: path if path in layers.texts else layers.links.get(path, path))
         texts = {**check.layers.texts, **layers.texts}
         heard = join_problems(snapshot.problems, check, texts, snapshot.effective.get(SETTING) or ())
-        unsaved = {
-            path: text
-            for path, text in checked.overlays.items()
-            if path in check.layers.texts and path not in layers.texts
-        }
         return Findings(
             msgspec.structs.replace(layers, texts=texts),
             heard.problems,
-            {**overlays, **unsaved},
+            {**overlays, **{path: text for path, text in unsaved.items() if path not in layers.texts}},
             check.minders,
         )
 
@@ -176,7 +173,6 @@ def _check_folder(
     from nexus_context.assistants.reading.disk import Disk
     from nexus_context.assistants.reading.model import Surroundings
     from nexus_context.assistants.tracking.problems_in_use import check_in_use
-    from nexus_context.assistants.views.problems import CheckedTexts
 
     disk = Disk(overlays)
     root = disk.real(folder)
@@ -187,32 +183,36 @@ def _check_folder(
         """A path as the editor spells it, where the folder is a link."""
         return folder + path.removeprefix(root) if within(path, root) else path
 
-    minders = {
-        _respelled(problem, spell): titles
+    heard = {
+        problem: titles
         for problem, titles in check.minders.items()
         if problem.code != UNREAD or problem.severity < Severity.INFORMATION
     }
-    places = {problem.path for problem in minders}
-    places.update(related.path for problem in minders for related in problem.related)
-    texts = {spell(path): text for path, text in check.layers.texts.items() if spell(path) in places}
+    # what else was read would only take memory
+    check = _spell(check._replace(problems=tuple(heard), minders=heard, profiles=()), spell)
+    unsaved = {path: text for path, text in overlays.items() if path in disk.read}
     return _Checked(
-        check=check._replace(
-            folder=folder,
-            layers=CheckedTexts(texts),
-            problems=tuple(minders),
-            minders=minders,
-            profiles=(),  # they would take memory
-        ),
-        overlays={path: text for path, text in overlays.items() if path in disk.read},
+        check=check,
+        overlays=unsaved,
+        unsaved={spell(path): text for path, text in unsaved.items() if spell(path) in check.layers.texts},
         consulted=disk.consulted.union(path for path in disk.listed if _is_hidden(path, root)),
         read=disk.read,
         names=frozenset(map(os.path.basename, disk.consulted)),
     )
 
 
-def _respelled(problem: Problem, spell: Callable[[str], str]) -> Problem:
-    related = tuple(msgspec.structs.replace(each, path=spell(each.path)) for each in problem.related)
-    return msgspec.structs.replace(problem, path=spell(problem.path), related=related)
+def _spell(check: "AssistantCheck", spell: Callable[[str], str]) -> "AssistantCheck":
+    """A check whose paths are spelled otherwise, with the texts of its problems alone."""
+    from nexus_context.assistants.views.problems import CheckedTexts
+
+    minders = {}
+    for problem, titles in check.minders.items():
+        related = tuple(msgspec.structs.replace(each, path=spell(each.path)) for each in problem.related)
+        minders[msgspec.structs.replace(problem, path=spell(problem.path), related=related)] = titles
+    places = {problem.path for problem in minders}
+    places.update(related.path for problem in minders for related in problem.related)
+    texts = {spell(path): text for path, text in check.layers.texts.items() if spell(path) in places}
+    return check._replace(layers=CheckedTexts(texts), problems=tuple(minders), minders=minders)
 
 
 def _is_hidden(directory: str, root: str) -> bool:

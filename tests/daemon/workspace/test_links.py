@@ -24,7 +24,7 @@ def test_what_is_typed_in_the_file_behind_a_link_counts(tmp_path: Path) -> None:
         assert "Old rules." in (await desk.ask(talk, 1, PREVIEW))["text"]
         desk.open(talk, "/a/CLAUDE.md", BROKEN)
         await wait_until(lambda: desk.shown(talk, "/a/CLAUDE.md"))
-        assert desk.shown(talk, "/a/CLAUDE.md") == ["assistant.import"]
+        assert desk.shown(talk, "/a/CLAUDE.md") == ["prompt.import-missing"]
         assert "Old rules." not in (await desk.ask(talk, 2, PREVIEW))["text"]
         desk.close(talk, "/a/CLAUDE.md")
         assert "Old rules." in (await desk.ask(talk, 3, PREVIEW))["text"]

@@ -126,6 +126,10 @@ def test_files_of_a_folder_that_is_a_link_have_its_name(tmp_path: Path) -> None:
         talk = await desk.client("/link")
         await is_shown(desk, talk, "/link/.claude/settings.json", "assistant.void")
         assert desk.shown(talk, SETTINGS) is None
+        desk.open(talk, "/link/.claude/settings.json", WHOLE)
+        await is_shown(desk, talk, "/link/.claude/settings.json")
+        edit(desk, talk, "/link/.claude/settings.json", CUT, 2)
+        await is_shown(desk, talk, "/link/.claude/settings.json", "assistant.void")
 
     tell_story(tmp_path, story)
 
