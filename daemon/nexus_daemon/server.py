@@ -46,6 +46,7 @@ _TITLES = {
     "nexus/assistant/session": "Reading a session of an assistant",
     "nexus/assistant/sessions": "Reading sessions of assistants",
     "nexus/assistant": "Reading what an assistant reads",
+    "nexus/conversation": "Reading conversations",
     "nexus/event": "Reading events",
     "nexus/tokens": "Counting tokens",
     "nexus/workspace": "Creating files",

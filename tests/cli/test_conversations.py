@@ -158,6 +158,37 @@ def test_the_list_for_programs(shell: Shell) -> None:
     )
 
 
+@pytest.mark.parametrize("is_kept", [False, True], ids=["not kept", "kept"])
+def test_a_package_has_what_ran_in_folders_above_it(shell: Shell, tmp_path: Path, *, is_kept: bool) -> None:
+    """Not what ran beside it, nor in the user's home."""
+    package = shell.folder / "packages" / "a"
+    package.mkdir(parents=True)
+    beside = ClaudeLog(shell.home, "b1", folder=str(shell.folder / "packages" / "b"))
+    beside.user("Where is the harbour of b?")
+    ClaudeLog(shell.home, "h1", folder=str(tmp_path)).user("Is there a harbour anywhere?")
+    above = ClaudeLog(shell.home, "a1", folder=str(shell.folder))
+    above.user("Where is the harbour of all?")
+    if is_kept:
+        shell.run("keep", "--all")
+    shell.folder = package
+    rows = shell.rows()
+    assert sorted((row[0], row[3]) for row in rows[:-1]) == [
+        ("a1", "/shop"),
+        ("o1", "/shop"),
+        ("r1", "/shop"),
+    ]
+    found = shell.run("search", "harbour")
+    assert (found.count("«"), found.count(", /shop")) == (3, 3)
+
+
+def test_a_link_to_a_folder_has_what_the_folder_has(shell: Shell, tmp_path: Path) -> None:
+    shell.run("append", "main", "Hello.")
+    rows = shell.rows()
+    (tmp_path / "link").symlink_to(shell.folder)
+    shell.folder = tmp_path / "link"
+    assert shell.rows() == rows
+
+
 # ---------------------------------------------------------------- show
 
 

@@ -274,6 +274,10 @@ class _Recorder:
         self.wait_until_watched()
         self.ask("nexus/assistant/sessions", folder)
         self.ask("nexus/assistant/session", {**folder, "assistant": "claude-code", "id": claude.session})
+        self.ask("nexus/conversation/list", {**folder, "program": "claude-code"})
+        self.ask("nexus/conversation/search", {**folder, "query": "published price"})
+        page = {"program": "claude-code", "id": claude.session, "first": 0, "limit": 1}
+        self.ask("nexus/conversation/transcript", {**folder, **page})
         write(claude.path(self.home), [*records, claude.asks("Thank you.")], minute=15)
         told = self.told(self.service, "changed", "nexus/assistant/didChange")
         self.examples["notifications"]["nexus/assistant/didChange"] = told

@@ -14,7 +14,7 @@
 import json
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from os.path import join
 from typing import Any, NamedTuple
@@ -71,7 +71,8 @@ _INSIDE = """
  AND (rowid >> 32) IN (
     SELECT thread.id FROM thread JOIN session ON session.id = thread.session
     CROSS JOIN (SELECT ? AS folder, ? AS above)
-    WHERE session.workspace = folder OR substr(session.workspace, 1, length(above)) = above)
+    WHERE session.workspace = folder OR substr(session.workspace, 1, length(above)) = above
+        OR session.workspace IN (SELECT value FROM json_each(?)))
 """
 _THREADS = """
 SELECT thread.id, thread.parent FROM thread JOIN session ON session.id = thread.session
@@ -116,6 +117,7 @@ def search(
     *,
     workspace: str | None = None,
     inside: bool = False,
+    parents: Sequence[str] = (),
     session: str | None = None,
     limit: int = 20,
 ) -> list[Hit]:
@@ -128,7 +130,7 @@ def search(
     limit = min(limit, MOST)
     if sought is None or limit < 1:
         return []
-    place = _search_scope(connection, workspace, session, inside=inside)
+    place = _search_scope(connection, workspace, session, inside=inside, parents=parents)
     if place is None:
         return []
     with _limited(connection):
@@ -227,11 +229,16 @@ class _SearchScope(NamedTuple):
 
 
 def _search_scope(
-    connection: apsw.Connection, workspace: str | None, session: str | None, *, inside: bool
+    connection: apsw.Connection,
+    workspace: str | None,
+    session: str | None,
+    *,
+    inside: bool,
+    parents: Sequence[str],
 ) -> _SearchScope | None:
     """What to search; None if there is nothing."""
     if session is None and workspace is not None and inside:
-        return _SearchScope(*_ALL, _INSIDE, (workspace, join(workspace, "")))
+        return _SearchScope(*_ALL, _INSIDE, (workspace, join(workspace, ""), json.dumps(parents)))
     if session is None:
         return _SearchScope(*_ALL) if workspace is None else _SearchScope(*_ALL, _IN_WORKSPACE, (workspace,))
     threads, forked = [], []

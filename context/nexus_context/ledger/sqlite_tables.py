@@ -99,6 +99,7 @@ class Pages(_Tables):
         *,
         workspace: str | None = None,
         inside: bool = False,
+        parents: Sequence[str] = (),
         session: str | None = None,
         limit: int = 20,
     ) -> list[Hit]:
@@ -106,7 +107,15 @@ class Pages(_Tables):
 
         self._fill_index()
         with self._database.reading() as connection:
-            return search(connection, query, workspace=workspace, inside=inside, session=session, limit=limit)
+            return search(
+                connection,
+                query,
+                workspace=workspace,
+                inside=inside,
+                parents=parents,
+                session=session,
+                limit=limit,
+            )
 
     def last_call(self, workspace: str, prefix: str) -> str | None:
         from nexus_context.ledger.search import last_call

@@ -93,13 +93,14 @@ class SessionPages(Protocol):
         *,
         workspace: str | None = None,
         inside: bool = False,
+        parents: Sequence[str] = (),
         session: str | None = None,
         limit: int = 20,
     ) -> list[Hit]:
         """Messages in which all words of a query occur, best first.
 
         `"two words"` is a phrase, `word*` a prefix, `-word` must not occur. There are no syntax errors.
-        With `inside`, those of the folders inside the workspace are searched, too.
+        With `inside`, those of the folders inside the workspace and of `parents` are searched, too.
         """
         ...
 

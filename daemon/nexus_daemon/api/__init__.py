@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from nexus_daemon.api import assistant_session as assistant_session
     from nexus_daemon.api import config as config
     from nexus_daemon.api import context as context
+    from nexus_daemon.api import conversation as conversation
     from nexus_daemon.api import debug as debug
     from nexus_daemon.api import editor_answers as editor_answers
     from nexus_daemon.api import event as event
@@ -43,6 +44,7 @@ else:  # 100 ms that the reply to `initialize` must not wait for
             "assistant_session",
             "config",
             "context",
+            "conversation",
             "debug",
             "editor_answers",
             "event",

@@ -199,6 +199,18 @@ METHODS: dict[str, Method] = {
         lambda: (protocol.AssistantSessionParams, protocol.AssistantSessionResult),
         lambda: api.assistant_session.session,
     ),
+    "nexus/conversation/list": _method(
+        lambda: (protocol.ConversationListParams, protocol.ConversationListResult),
+        lambda: api.conversation.list_conversations,
+    ),
+    "nexus/conversation/search": _method(
+        lambda: (protocol.ConversationSearchParams, protocol.ConversationSearchResult),
+        lambda: api.conversation.search,
+    ),
+    "nexus/conversation/transcript": _method(
+        lambda: (protocol.ConversationTranscriptParams, protocol.TranscriptResult),
+        lambda: api.conversation.transcript,
+    ),
     "nexus/event/publish": _method(
         lambda: (protocol.PublishParams, protocol.PublishResult), lambda: api.event.publish
     ),

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from nexus_context.assistants.tracking.conversations import related_folders
 from nexus_context.config.picked_model import ModelChoice, with_choice
 from nexus_context.errors import RequestError
 from nexus_context.folder import loading
@@ -31,13 +32,16 @@ async def list_sessions(client: "Connection", params: protocol.ListParams) -> pr
     In a list of all folders, `exact` is only false for estimates, and no picked model is named.
     """
     if params.workspace_folder is None:
-        ledger = await client.daemon.ledgers.of(await _some_snapshot(client))
-        sessions = await client.read(ledger.store.sessions)
-        uris = _uris(client)
-        return protocol.ListResult([_foreign_info(one, uris) for one in sessions])
+        return protocol.ListResult(await list_all(client, uris_of(client)))
     infos = await _infos(client, params.workspace_folder)
     sessions = await client.read(infos.ledger.store.sessions, infos.ledger.workspace)
     return protocol.ListResult([infos.of(one) for one in sessions])
+
+
+async def list_all(client: "Connection", uris: Mapping[str, str]) -> list[protocol.SessionInfo]:
+    """The conversations of all folders; `uris` has those of some folders by their names in the ledger."""
+    ledger = await ledger_of(client, None)
+    return await client.read(lambda: [_foreign_info(one, uris) for one in ledger.store.sessions()])
 
 
 async def find(client: "Connection", params: protocol.FindParams) -> protocol.SessionInfo:
@@ -93,14 +97,14 @@ async def search(client: "Connection", params: protocol.SearchParams) -> protoco
 
     Compacted and cleared messages are also found. The search ignores case and accents.
     """
-    daemon = client.daemon
     if params.limit < 1:
         raise RequestError(f"`limit` is {params.limit}: it must be at least 1.", code="bad-option")
-    if params.workspace_folder is None:
-        ledger, workspace = await daemon.ledgers.of(await _some_snapshot(client)), None
-    else:
-        ledger = await folder_ledger(client, params.workspace_folder)
-        workspace = ledger.workspace
+    ledger = await ledger_of(client, params.workspace_folder)
+    workspace = None if params.workspace_folder is None else ledger.workspace
+    parents: tuple[str, ...] = ()
+    if workspace is not None and params.above:
+        home = client.folders.load_inputs.user_home
+        parents = (await client.read(related_folders, workspace, str(home))).parents
     session = params.session
     if session is not None and workspace is not None:
         session = (await client.read(find_session, ledger.store, workspace, session)).name
@@ -111,11 +115,19 @@ async def search(client: "Connection", params: protocol.SearchParams) -> protoco
         params.query,
         workspace=workspace,
         inside=params.inside,
+        parents=parents,
         session=session,
         limit=params.limit,
     )
-    uris = _uris(client)
+    uris = uris_of(client)
     return protocol.SearchResult([_hit(hit, uris) for hit in hits])
+
+
+async def ledger_of(client: "Connection", uri: str | None) -> "FolderLedger":
+    """The ledger of the folder that a URI is in, or of all."""
+    if uri is not None:
+        return await folder_ledger(client, uri)
+    return await client.daemon.ledgers.of(await _some_snapshot(client))
 
 
 async def _some_snapshot(client: "Connection") -> Snapshot:
@@ -128,7 +140,7 @@ async def _some_snapshot(client: "Connection") -> Snapshot:
 
 def _hit(hit: "Hit", uris: Mapping[str, str]) -> protocol.SearchHit:
     return protocol.SearchHit(
-        workspace_folder=_uri(hit.workspace, uris),
+        workspace_folder=uri_of(hit.workspace, uris),
         session=hit.session,
         turn=hit.turn,
         seq=hit.seq,
@@ -168,7 +180,7 @@ async def _infos(client: "Connection", uri: str) -> _Infos:
 def _foreign_info(session: "Session", uris: Mapping[str, str]) -> protocol.SessionInfo:
     """A conversation of a folder that may not be open."""
     info = _info(session)
-    uri = _uri(session.workspace, uris)
+    uri = uri_of(session.workspace, uris)
     return msgspec.structs.replace(info, exact=not info.estimated, workspace_folder=uri)
 
 
@@ -191,12 +203,13 @@ def _info(session: "Session") -> protocol.SessionInfo:
     )
 
 
-def _uris(client: "Connection") -> dict[str, str]:
+def uris_of(client: "Connection") -> dict[str, str]:
     """The URIs of this window's folders, by their names in the ledger."""
     return {one.ledger.workspace: one.uri for one in client.folders if one.ledger is not None}
 
 
-def _uri(workspace: str, uris: Mapping[str, str]) -> str:
+def uri_of(workspace: str, uris: Mapping[str, str]) -> str:
+    """The URI of a folder of the ledger."""
     return uris.get(workspace) or convert.path_to_uri(workspace)
 
 

@@ -17,7 +17,7 @@ import msgspec
 from nexus_context.conversation import parts
 from nexus_context.conversation.message import Message, ToolCall, content_of, text_of
 from nexus_context.conversation.summary import readable
-from nexus_context.ledger.records import ExcerptTurn, StoredMessage
+from nexus_context.ledger.records import Excerpt, ExcerptTurn, StoredMessage
 from nexus_context.ledger.rows import json_text
 from nexus_context.text.decoding import convert_to
 from nexus_context.text.redact import redact
@@ -30,7 +30,6 @@ from nexus_context.turn.models import model_of
 from nexus_context.turn.request import Options
 from nexus_daemon import protocol
 from nexus_daemon.sessions import next_request, sync
-from nexus_daemon.sessions.conversations import Conversation
 from nexus_daemon.sessions.scope import SessionScope
 
 MOST_MESSAGES = 1_000
@@ -47,6 +46,8 @@ MOST_COUNTS = 20_000
 """The most counts that are cached for a conversation."""
 LEAST_MILLISECONDS = 1e11
 """Timestamps from here on are milliseconds, smaller ones seconds."""
+Counts = dict[tuple[str, str, int], int]
+"""Tokens of messages, by counter, turn and position."""
 
 
 def page(scope: SessionScope, params: protocol.TranscriptParams) -> protocol.TranscriptResult:
@@ -63,28 +64,36 @@ def page(scope: SessionScope, params: protocol.TranscriptParams) -> protocol.Tra
         before=params.before,
         limit=params.limit,
     )
-    about = protocol.Counter(counter.name, counter.exact)
     if excerpt is None:
+        about = protocol.Counter(counter.name, counter.exact)
         return protocol.TranscriptResult(
             params.session, thread="", messages=0, first=0, end=0, turns=[], counter=about
         )
-    covered: dict[str, str] = {}
-    turns = [_turn(each, conversation, counter, covered) for each in excerpt.page]
     sent, shortened = _sent(scope, options) if excerpt.current else ([], [])
     in_force = conversation.state.compaction is not None and excerpt.current
     summary, *later = conversation.positions if in_force else (None,)
-    return protocol.TranscriptResult(
-        session=params.session,
-        thread=excerpt.thread,
-        messages=excerpt.messages,
-        first=excerpt.first,
-        end=excerpt.end,
-        turns=turns,
-        counter=about,
+    return msgspec.structs.replace(
+        page_of(excerpt, params.session, counter, conversation.counted),
         sent=list(sync.ranges(sent)),
         shortened=shortened,
         summary=summary,
         kept=[] if summary is None else list(sync.ranges(at for at in later if at < summary)),
+    )
+
+
+def page_of(
+    excerpt: Excerpt, session: str, counter: TokenCounter, counts: Counts
+) -> protocol.TranscriptResult:
+    """The page without what the next request sends. `counts` has earlier counts, and gets the new ones."""
+    covered: dict[str, str] = {}
+    return protocol.TranscriptResult(
+        session=session,
+        thread=excerpt.thread,
+        messages=excerpt.messages,
+        first=excerpt.first,
+        end=excerpt.end,
+        turns=[_turn(each, counts, counter, covered) for each in excerpt.page],
+        counter=protocol.Counter(counter.name, counter.exact),
         cleared=not excerpt.current,
         forked_from=None if excerpt.forked_from is None else visible_line(excerpt.forked_from),
     )
@@ -102,7 +111,7 @@ def _sent(scope: SessionScope, options: Options) -> tuple[list[int], list[int]]:
 
 
 def _turn(
-    turn: ExcerptTurn, conversation: Conversation, counter: TokenCounter, covered: dict[str, str]
+    turn: ExcerptTurn, counts: Counts, counter: TokenCounter, covered: dict[str, str]
 ) -> protocol.TranscriptTurn:
     record = turn.context if isinstance(turn.context, dict) else {}
     memory = record.get("memory")
@@ -116,7 +125,7 @@ def _turn(
         first=turn.first,
         count=turn.messages,
         messages=[
-            _message(stored, turn.id, conversation, counter, context=_for_people(context, covered))
+            _message(stored, turn.id, counts, counter, context=_for_people(context, covered))
             for stored, context in zip_longest(turn.stored, contexts)
         ],
         model=None if turn.model is None else visible_line(turn.model),
@@ -133,13 +142,13 @@ def _turn(
 def _message(
     stored: StoredMessage,
     turn: str,
-    conversation: Conversation,
+    counts: Counts,
     counter: TokenCounter,
     *,
     context: Any,
 ) -> protocol.TranscriptMessage:
     message = stored.message
-    tokens, is_counted = _tokens(stored, turn, conversation, counter)
+    tokens, is_counted = _tokens(stored, turn, counts, counter)
     text, omitted = _clipped(text_of(readable(message)), MOST_TEXT)
     calls = [_call(call) for call in message.tool_calls[:MOST_CALLS]]
     content = content_of(message)
@@ -164,13 +173,11 @@ def _message(
 # ---------------------------------------------------------------- counts
 
 
-def _tokens(
-    stored: StoredMessage, turn: str, conversation: Conversation, counter: TokenCounter
-) -> tuple[int, bool]:
+def _tokens(stored: StoredMessage, turn: str, counts: Counts, counter: TokenCounter) -> tuple[int, bool]:
     """A message's tokens, and whether this counter counted them."""
     if stored.counter == counter.name:
         return stored.tokens, True
-    message, counts = stored.message, conversation.counted
+    message = stored.message
     if len(text_of(message)) > MOST_COUNTED:
         return stored.tokens, False
     key = counter.name, turn, stored.position

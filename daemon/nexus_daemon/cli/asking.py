@@ -55,7 +55,7 @@ class FolderClient:
         self._runner = runner
         self._connection = connection
 
-    def ask(self, handler: Callable[[Connection, P], Awaitable[R]], params: P) -> R:
+    def ask(self, handler: Callable[[Connection, P], Awaitable[T]], params: P) -> T:
         """The handler's answer; RequestError as the handler raises it."""
         return self._runner.run(_awaited(handler(self._connection, params)))
 

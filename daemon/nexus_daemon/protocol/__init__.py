@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from nexus_daemon.protocol.assistant_session import *
     from nexus_daemon.protocol.config import *
     from nexus_daemon.protocol.context import *
+    from nexus_daemon.protocol.conversation import *
     from nexus_daemon.protocol.debug import *
     from nexus_daemon.protocol.event import *
     from nexus_daemon.protocol.explain import *
@@ -39,6 +40,7 @@ else:
         "assistant_session",
         "config",
         "context",
+        "conversation",
         "debug",
         "event",
         "explain",

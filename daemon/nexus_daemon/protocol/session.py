@@ -252,6 +252,7 @@ class SearchParams(Params, frozen=True, kw_only=True):
     query: str
     workspace_folder: str | None = None  # only in this folder; null: everywhere
     inside: bool = False  # true: also in the folders inside it
+    above: bool = False  # true, with `inside`: also in the folders above it, up to the user's home
     # only in this conversation; in one folder named as in `nexus/session/find`
     session: str | None = None
     limit: int = 20  # at most this many hits
@@ -494,3 +495,7 @@ class TranscriptResult(Sparse, frozen=True):
     cleared: bool = False  # true: the conversation was cleared since, so nothing of this is sent
     # the conversation that this one is a fork of; turns whose id does not begin with `thread` are shared
     forked_from: str | None = None
+    # true: what its next request sends is not known, and `sent` is empty
+    sent_unknown: bool = False
+    # of a conversation that is not kept: how the program is written from whose file it is read
+    read_from: str | None = None

@@ -45,6 +45,10 @@ def test_no_request_opens_a_session(tmp_path: Path) -> None:
             )
             assert len(lenses) > 1
             await ask("session/list")
+            assert (await ask("conversation/list"))["conversations"] == []
+            assert (await ask("conversation/search", query="harbour"))["fileHits"] == []
+            code, _ = await ask.refused("conversation/transcript", program="codex", id="r1")
+            assert code == "unknown-session"
         assert opened == []
         assert list(desk.daemon.assistant_watch.paths()) == []
 

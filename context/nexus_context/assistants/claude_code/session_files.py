@@ -24,7 +24,15 @@ from nexus_context.assistants.claude_code.answers import request_of, usage_of_mo
 from nexus_context.assistants.claude_code.forks import note_root
 from nexus_context.assistants.claude_code.records import ClaudeCodeRecord
 from nexus_context.assistants.reading.record_values import count, text
-from nexus_context.assistants.sessions.model import AssistantSession, Place, SessionSource, Usage, read_file
+from nexus_context.assistants.sessions.model import (
+    AssistantSession,
+    Folders,
+    FolderScope,
+    Place,
+    SessionSource,
+    Usage,
+    read_file,
+)
 from nexus_context.disk import files
 
 NAME = "claude-code"
@@ -32,8 +40,8 @@ LONGEST_NAME = 200  # characters of a directory's name before it is cut
 _SUFFIX = ".jsonl"
 
 
-def sources(place: Place, folder: str | None) -> Iterator[SessionSource]:
-    """The sessions of a folder and of those inside it; without one, all."""
+def sources(place: Place, folder: Folders) -> Iterator[SessionSource]:
+    """The sessions of some folders, or all."""
     for path, kind in entries(place, folder):
         if kind == "directory" or not path.endswith(_SUFFIX) or basename(path).startswith("agent-"):
             continue
@@ -42,14 +50,21 @@ def sources(place: Place, folder: str | None) -> Iterator[SessionSource]:
             yield SessionSource(path, stamp, lambda path=path: read(path, folder))  # type: ignore[misc]
 
 
-def entries(place: Place, folder: str | None) -> Iterator[tuple[str, files.Entry]]:
-    """What is in the directories of a folder and of those inside it, with its kind; without one, of all."""
+def entries(place: Place, folder: Folders) -> Iterator[tuple[str, files.Entry]]:
+    """What is in the directories of some folders, with its kind; without one, of all."""
     root = root_of(place)
-    prefix = "" if folder is None else directory_name(folder)
     for name, kind in files.list_directory(root) or ():
-        if kind != "file" and name.startswith(prefix):
+        if kind != "file" and _may_be_within(name, folder):
             for entry, entry_kind in files.list_directory(join(root, name)) or ():
                 yield join(root, name, entry), entry_kind
+
+
+def _may_be_within(name: str, folder: Folders) -> bool:
+    """Whether a directory of sessions may have the name of one of the folders."""
+    if isinstance(folder, FolderScope):
+        is_parent = any(_is_name_of(name, parent) for parent in folder.parents)
+        return is_parent or _may_be_within(name, folder.folder)
+    return folder is None or name.startswith(directory_name(folder))
 
 
 def root_of(place: Place) -> str:
@@ -78,7 +93,11 @@ def choose_folder(path: str, folders: Sequence[str]) -> str | None:
 
 def is_named_after(path: str, folder: str) -> bool:
     """Whether the directory of a session's file has the name of a folder."""
-    directory, name = _directory_of(path), directory_name(folder)
+    return _is_name_of(_directory_of(path), folder)
+
+
+def _is_name_of(directory: str, folder: str) -> bool:
+    name = directory_name(folder)
     return directory == name or (len(name) == LONGEST_NAME and directory.startswith(name))
 
 
@@ -99,7 +118,7 @@ def _existing_folder(name: str, above: str) -> str | None:
     return None
 
 
-def read(path: str, folder: str | None) -> list[AssistantSession]:
+def read(path: str, folder: Folders) -> list[AssistantSession]:
     """The session of a file; none if it works elsewhere or has no message."""
     titles: dict[int, str] = {}
     begin, complete = partial(_from_start, path, titles), partial(_from_end, titles)

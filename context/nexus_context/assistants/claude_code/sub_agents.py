@@ -18,7 +18,7 @@ from nexus_context.assistants.claude_code.steps import ClaudeCodeSteps
 from nexus_context.assistants.reading.record_values import decode_object, text
 from nexus_context.assistants.sessions.fold import Sum
 from nexus_context.assistants.sessions.followed import FollowedFile
-from nexus_context.assistants.sessions.model import Place, records
+from nexus_context.assistants.sessions.model import Folders, Place, records
 from nexus_context.assistants.sessions.report import SubAgent
 from nexus_context.disk import files
 from nexus_context.disk.files import JSON_LIMIT, read_text
@@ -103,8 +103,8 @@ def agents_directory(path: str) -> str:
     return join(path.removesuffix(_SUFFIX), "subagents")
 
 
-def list_files(place: Place, folder: str | None) -> Iterator[str]:
-    """The files of the sessions of a folder, or of all, and of their sub-agents."""
+def list_files(place: Place, folder: Folders) -> Iterator[str]:
+    """The files of the sessions of some folders, or of all, and of their sub-agents."""
     for path, kind in claude_code.entries(place, folder):
         if kind == "directory":
             yield from _list_agents(agents_directory(path), DEEPEST)

@@ -22,6 +22,7 @@ from nexus_context.assistants.codex.records import CodexRecord
 from nexus_context.assistants.reading.record_values import count, field, text, text_in
 from nexus_context.assistants.sessions.model import (
     AssistantSession,
+    Folders,
     Place,
     SessionSource,
     Usage,
@@ -35,8 +36,8 @@ DAY_S = 86_400
 _MARK = re.compile(b"token_count|turn_context")  # in the records of which the end of a session consists
 
 
-def sources(place: Place, folder: str | None) -> Iterator[SessionSource]:
-    """The sessions of a folder and of those inside it; without one, all."""
+def sources(place: Place, folder: Folders) -> Iterator[SessionSource]:
+    """The sessions of some folders, or all."""
     root = root_of(place)
     for name in ("sessions", "archived_sessions"):
         for path in list_rollouts(join(root, name)):
@@ -61,7 +62,7 @@ def watched(place: Place, _: str) -> Iterator[str]:
         yield from (join(root, year, ""), join(directory, ""), join(directory, number, ""))
 
 
-def read(path: str, folder: str | None) -> list[AssistantSession]:
+def read(path: str, folder: Folders) -> list[AssistantSession]:
     """The session of a file; none if it works elsewhere."""
     begin = partial(_from_start, path)
     sessions = read_file(path, folder, CodexRecord, begin=begin, complete=_from_end, mark=_MARK)

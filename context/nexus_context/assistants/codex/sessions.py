@@ -8,7 +8,7 @@ from nexus_context.assistants.codex import session_files
 from nexus_context.assistants.codex.records import CodexRecord
 from nexus_context.assistants.codex.steps import CodexSteps
 from nexus_context.assistants.sessions.followed import FollowedFile
-from nexus_context.assistants.sessions.model import AssistantSession, Place
+from nexus_context.assistants.sessions.model import AssistantSession, Folders, Place
 from nexus_context.assistants.sessions.program import ProgramSessions
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def _follow(session: AssistantSession) -> FollowedFile[CodexRecord]:
     return FollowedFile(session.path, CodexRecord, steps, list_instructions=_list_instructions)
 
 
-def _list_files(place: Place, folder: str | None) -> Iterator[str]:
+def _list_files(place: Place, folder: Folders) -> Iterator[str]:
     return (source.path for source in session_files.sources(place, folder))
 
 

@@ -21,6 +21,7 @@ from nexus_context.assistants.gemini.records import ADDED, COMMANDS, SNAPSHOT, G
 from nexus_context.assistants.reading.record_values import count, text, text_in
 from nexus_context.assistants.sessions.model import (
     AssistantSession,
+    Folders,
     Place,
     SessionSource,
     Usage,
@@ -35,16 +36,16 @@ _SUFFIX = ".jsonl"
 _CHATS = "chats"
 
 
-def sources(place: Place, folder: str | None) -> Iterator[SessionSource]:
-    """The sessions of a folder and of those inside it; without one, all."""
+def sources(place: Place, folder: Folders) -> Iterator[SessionSource]:
+    """The sessions of some folders, or all."""
     for path in list_files(place, folder):
         stamp = files.file_stamp(path)
         if stamp is not None:
             yield SessionSource(path, stamp, lambda path=path: read(path, folder))  # type: ignore[misc]
 
 
-def list_files(place: Place, folder: str | None) -> Iterator[str]:
-    """The files of the sessions of a folder and of those inside it, or of all, and of their sub-agents."""
+def list_files(place: Place, folder: Folders) -> Iterator[str]:
+    """The files of the sessions of some folders, or of all, and of their sub-agents."""
     for project in _projects(place):
         if folder is None or is_within(_project_root(project), folder):
             yield from _chats(join(project, _CHATS), depth=1)
@@ -103,7 +104,7 @@ def _project_root(directory: str) -> str | None:
     return text((read_text(join(directory, ".project_root"), limit=JSON_LIMIT).text or "").strip())
 
 
-def read(path: str, folder: str | None) -> list[AssistantSession]:
+def read(path: str, folder: Folders) -> list[AssistantSession]:
     """The session of a file; none if it works elsewhere."""
     begin = partial(_from_start, path)
     return read_file(path, folder, GeminiRecord, begin=begin, complete=_from_end)

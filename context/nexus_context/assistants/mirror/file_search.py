@@ -21,7 +21,7 @@ from nexus_context.assistants.mirror.session_turns import name_of
 from nexus_context.assistants.mirror.transcript_files import TranscriptFile
 from nexus_context.assistants.mirror.word_matcher import WordMatcher
 from nexus_context.assistants.opencode import export as opencode_export
-from nexus_context.assistants.sessions.model import AssistantSession, Place, is_within
+from nexus_context.assistants.sessions.model import AssistantSession, Folders, Place, is_within
 from nexus_context.disk import cancellation, files
 from nexus_context.ledger.records import MirroredFile, SessionOrigin
 from nexus_context.ledger.rows import searchable
@@ -67,7 +67,7 @@ class _Search(msgspec.Struct):
     """One search; its parts add to the `outcome`."""
 
     matcher: WordMatcher
-    folder: str | None
+    folder: Folders
     in_ledger: InLedger
     limit: int
     outcome: FileSearch = msgspec.field(default_factory=FileSearch)
@@ -76,13 +76,13 @@ class _Search(msgspec.Struct):
 def search_files(
     query: str,
     place: Place,
-    folder: str | None,
+    folder: Folders,
     in_ledger: InLedger,
     *,
     session: AssistantSession | None = None,
     limit: int = 20,
 ) -> FileSearch:
-    """Search what is not kept of the conversations of a folder and of those inside it, or of all.
+    """Search what is not kept of the conversations of some folders, or of all.
 
     With a `session`, only that one and its sub-agents.
     """

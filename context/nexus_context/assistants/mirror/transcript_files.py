@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from nexus_context.assistants.programs import PROGRAMS, readable_programs
-from nexus_context.assistants.sessions.model import Place
+from nexus_context.assistants.sessions.model import Folders, Place
 from nexus_context.assistants.sessions.record_format import RecordFormat
 from nexus_context.disk import files
 
@@ -43,7 +43,7 @@ class TranscriptFile(msgspec.Struct, frozen=True):
         return basename(self.path).removesuffix(".zst").removesuffix(_SUFFIX)
 
 
-def list_files(place: Place, folder: str | None, assistant: str | None = None) -> Iterator[TranscriptFile]:
+def list_files(place: Place, folder: Folders, assistant: str | None = None) -> Iterator[TranscriptFile]:
     """The files of one assistant, or of all. Those of other folders than `folder` may be among them.
 
     There are none if the user has turned reading them off.

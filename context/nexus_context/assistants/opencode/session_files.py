@@ -20,6 +20,7 @@ import apsw
 from nexus_context.assistants.reading.record_values import count, decode_object
 from nexus_context.assistants.sessions.model import (
     AssistantSession,
+    Folders,
     Place,
     SessionSource,
     Usage,
@@ -55,7 +56,7 @@ SELECT data FROM message WHERE session_id = ? AND data LIKE '%"assistant"%'
 ORDER BY time_created DESC LIMIT 5"""
 
 
-def sources(place: Place, folder: str | None) -> Iterator[SessionSource]:
+def sources(place: Place, folder: Folders) -> Iterator[SessionSource]:
     """The databases that there are."""
     for path in _databases(place):
         stamp = files.file_stamp(path)
@@ -81,8 +82,8 @@ def _databases(place: Place) -> tuple[str, ...]:
     return tuple(path for path in dict.fromkeys(paths) if basename(path) != ":memory:")
 
 
-def read(path: str, folder: str | None) -> list[AssistantSession]:
-    """The sessions of a folder and of those inside it; apsw.Error if the database cannot be read."""
+def read(path: str, folder: Folders) -> list[AssistantSession]:
+    """The sessions of some folders, or all; apsw.Error if the database cannot be read."""
     connection = connect(path)
     try:
         connection.execute("BEGIN")

@@ -4,11 +4,11 @@ from collections.abc import Iterator
 
 from nexus_context.assistants.opencode import session_files
 from nexus_context.assistants.opencode.database import FollowedDatabase
-from nexus_context.assistants.sessions.model import Place
+from nexus_context.assistants.sessions.model import Folders, Place
 from nexus_context.assistants.sessions.program import ProgramSessions
 
 
-def _list_files(place: Place, folder: str | None) -> Iterator[str]:
+def _list_files(place: Place, folder: Folders) -> Iterator[str]:
     return (source.path for source in session_files.sources(place, folder))
 
 

@@ -111,8 +111,21 @@ MOST_DAMAGED = 10_000
 """Damaged lines of a file after which the rest is not read: it is no transcript."""
 
 
-def is_within(folder: str | None, root: str | None) -> bool:
-    """Whether a session's folder is a directory or inside it; True without one."""
+class FolderScope(msgspec.Struct, frozen=True):
+    """A folder with those inside it, and the `parents` above it without what else is inside them."""
+
+    folder: str
+    parents: tuple[str, ...] = ()
+
+
+Folders = str | FolderScope | None
+"""The folders whose sessions are meant: one with those inside it, also with its parents, or all."""
+
+
+def is_within(folder: str | None, root: Folders) -> bool:
+    """Whether a session's folder is a directory, inside it or one of its parents; True without one."""
+    if isinstance(root, FolderScope):
+        return folder in root.parents or is_within(folder, root.folder)
     if root is None or folder == root:
         return True
     return folder is not None and folder.startswith(join(root, ""))
@@ -120,7 +133,7 @@ def is_within(folder: str | None, root: str | None) -> bool:
 
 def read_file(
     path: str,
-    folder: str | None,
+    folder: Folders,
     record_type: type[R],
     *,
     begin: Callable[[Iterable[R], str], AssistantSession | None],

@@ -5,18 +5,24 @@
    others are conversations of their own, whose cost is part of its cost.
 2. The last turn is that of the conversation, not the time at which it was imported or kept.
 3. The cost is what the program states, else its sums by list prices. `lacks` says what of it is not known.
+4. To a folder belong its conversations, those of the folders inside it, and those of the folders above it.
+   The user's home and what is above that are left out: they are above everything that the user works on.
 """
 
 from collections.abc import Iterable, Sequence
+from os.path import dirname
 
 import msgspec
 
 from nexus_context.assistants.programs import PROGRAMS
+from nexus_context.assistants.reading import working_tree
 from nexus_context.assistants.reading.record_values import seconds
-from nexus_context.assistants.sessions.model import AssistantSession
+from nexus_context.assistants.sessions.model import AssistantSession, Folders, FolderScope, is_within
 from nexus_context.assistants.sessions.prices import RequestPrice, price_sum
 from nexus_context.assistants.tracking.in_use import NEXUS
+from nexus_context.disk import files
 from nexus_context.ledger.records import SessionOrigin
+from nexus_context.text.visible import visible_line
 
 NO_SUM = "conversations of which no cost is known"
 
@@ -98,6 +104,36 @@ def of_ledger(
         parent=origin.parent,
         cost=RequestPrice(None) if is_agent else conversation.cost,  # a sub-agent costs its session
     )
+
+
+def related_folders(folder: str, home: str) -> FolderScope:
+    """The folders whose conversations belong to a folder (rule 4). `home`: the user's."""
+    homes = {home, files.real_path(home)}
+    parents = (parent for parent in working_tree.parents(folder)[1:] if dirname(parent) != parent)
+    is_apart = (
+        parent for parent in parents if not any(working_tree.is_within(each, parent) for each in homes)
+    )
+    return FolderScope(folder, tuple(is_apart))
+
+
+def belongs_to(conversation: ListedConversation, folders: Folders) -> bool:
+    """Whether it is of one of the folders, for its program or in the ledger."""
+    kept = conversation.kept
+    return is_within(conversation.folder, folders) or (
+        kept is not None and is_within(kept.workspace, folders)
+    )
+
+
+def matches(conversation: ListedConversation, program: str | None, since: float | None) -> bool:
+    """Whether it is of the program, with a turn since then (seconds since 1970); None: any."""
+    if program not in (None, conversation.program):
+        return False
+    return since is None or seconds(conversation.last_turn) >= since
+
+
+def program_title(name: str) -> str:
+    """How a program is written."""
+    return "Nexus" if name == NEXUS else PROGRAMS[name].title if name in PROGRAMS else visible_line(name)
 
 
 def join_conversations(

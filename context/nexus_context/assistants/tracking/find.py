@@ -7,7 +7,13 @@ import apsw
 import msgspec
 
 from nexus_context.assistants.programs import WITH_SESSIONS, readable_programs
-from nexus_context.assistants.sessions.model import AssistantSession, Place, SessionSource, larger_window
+from nexus_context.assistants.sessions.model import (
+    AssistantSession,
+    Folders,
+    Place,
+    SessionSource,
+    larger_window,
+)
 from nexus_context.config.conversations import NOT_READ
 from nexus_context.tokens.models import get_model_limits
 
@@ -25,14 +31,14 @@ class AssistantSessions(msgspec.Struct, frozen=True):
     notice: str | None = None
 
 
-_known: dict[tuple[str, str | None], tuple[tuple[int, ...], list[AssistantSession]]] = {}
+_known: dict[tuple[str, Folders], tuple[tuple[int, ...], list[AssistantSession]]] = {}
 _lock = Lock()
 
 
 def find_sessions(
-    place: Place, folder: str | None = None, *, assistants: Collection[str] = WITH_SESSIONS
+    place: Place, folder: Folders = None, *, assistants: Collection[str] = WITH_SESSIONS
 ) -> AssistantSessions:
-    """The sessions in a folder and in those inside it, or everywhere; none if the user has turned that off.
+    """The sessions in some folders, or everywhere; none if the user has turned that off.
 
     A file that has not changed since the last call is not read again by this process.
     """
@@ -54,7 +60,7 @@ def find_sessions(
     )
 
 
-def _read(source: SessionSource, folder: str | None) -> list[AssistantSession]:
+def _read(source: SessionSource, folder: Folders) -> list[AssistantSession]:
     key = (source.path, folder)
     remembered = _known.get(key)
     if remembered is not None and remembered[0] == source.stamp:

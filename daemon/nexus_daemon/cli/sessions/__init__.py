@@ -43,9 +43,9 @@ ROLES = ("user", "assistant")
 """Roles of a message that is given as a text."""
 
 LIST = """\
-One list of Nexus's own conversations and those of Claude Code, Codex, opencode and Gemini CLI, in the folder
-and in those inside it, the last turn first. A conversation that is kept (nexus sessions keep) and its file
-are one row.
+One list of Nexus's own conversations and those of Claude Code, Codex, opencode and Gemini CLI, in the folder,
+in those inside it, and in those above it up to the home, the last turn first. A conversation that is kept
+(nexus sessions keep) and its file are one row.
 
   session    the beginning of its id, for nexus sessions show
   folder     where it is, if not the folder itself
@@ -59,9 +59,9 @@ list, total the sum.
 """
 
 SHOW = """\
-A session of the folder, by its name or id. Else the session with this id of any program, in the folder and
-inside it, else in any folder: if it is not kept, it is read from its program's file, and the tokens of its
-messages are estimates by length.
+A session of the folder, by its name or id. Else the session with this id of any program, in the folder,
+inside it and above it, else in any folder: if it is not kept, it is read from its program's file, and the
+tokens of its messages are estimates by length.
 """
 
 SEARCH = """\
@@ -72,7 +72,7 @@ All words must occur; upper and lower case and accents make no difference.
   'disk -full'    messages with disk and without full
 In scripts without spaces between words, a word is found anywhere in the text.
 The search covers texts, tool calls with their arguments, and tool results, including those that a compaction
-replaced, in the folder and in those inside it.
+replaced, in the folder, in those inside it, and in those above it up to the home.
 
 Conversations of Claude Code, Codex, opencode and Gemini CLI that are not kept (nexus sessions keep), or have
 grown since, are searched in their files, the newest first; a line says how many these are. There, accents
@@ -372,7 +372,10 @@ class _Action(NamedTuple):
 
 ACTIONS = {
     "list": _Action(
-        "conversation_list", _list, "list the conversations of all programs in a folder and inside it", LIST
+        "conversation_list",
+        _list,
+        "list the conversations of all programs in a folder, inside it and above it",
+        LIST,
     ),
     "show": _Action("show_search", _show, "show the messages of a session, a line each", SHOW),
     "search": _Action("show_search", _search, "find messages by their words", SEARCH),

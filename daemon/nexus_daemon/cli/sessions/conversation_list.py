@@ -4,34 +4,29 @@ import argparse
 from collections.abc import Sequence
 from typing import Any
 
-import msgspec
-
-from nexus_context.assistants.programs import PROGRAMS
-from nexus_context.assistants.reading.record_values import seconds
-from nexus_context.assistants.sessions.model import Place, is_within
+from nexus_context.assistants.sessions.model import Folders, Place
 from nexus_context.assistants.sessions.prices import RequestPrice
-from nexus_context.assistants.tracking import AssistantSessions, find_sessions
+from nexus_context.assistants.tracking import find_sessions
 from nexus_context.assistants.tracking.conversations import (
-    LedgerSession,
     ListedConversation,
-    join_conversations,
-    of_ledger,
+    belongs_to,
+    matches,
+    program_title,
+    related_folders,
     sum_costs,
 )
-from nexus_context.assistants.tracking.in_use import NEXUS
 from nexus_context.disk import files
-from nexus_context.ledger.records import SessionOrigin
 from nexus_context.text.redact import redact
 from nexus_context.text.visible import visible_line
 from nexus_daemon import protocol
 from nexus_daemon.api import stored_sessions
+from nexus_daemon.api.conversation import join, ledger_session_of, path_of
 from nexus_daemon.cli import output
 from nexus_daemon.cli.asking import FolderClient, reading
-from nexus_daemon.cli.folder import absolute, short_path
+from nexus_daemon.cli.folder import absolute, load_inputs, short_path
 from nexus_daemon.cli.open_session import BEGINS_SESSIONS, note, workspace_of
 from nexus_daemon.cli.sessions.assistants import LEAST_TITLE, UNSTATED, complain_of, short_ids
 from nexus_daemon.cli.tables import Column, print_columns
-from nexus_daemon.lsp import convert
 from nexus_daemon.protocol import SessionInfo
 
 
@@ -42,16 +37,17 @@ def run_list(options: argparse.Namespace) -> int:
         return assistants.run_list(options)
     workspace = workspace_of(options.folder)
     root = None if options.all else workspace
+    folders = folders_of(root)
     with reading("sessions", absolute(options.folder)) as client:
         stored, place = list_stored(client), client.place()
-    of_programs = find_sessions(place, root)
+    of_programs = find_sessions(place, folders)
     complain_of(of_programs)
-    conversations = [each for each in join(stored, of_programs) if is_in(each, root)]
+    conversations = [each for each in join(stored, of_programs) if belongs_to(each, folders)]
     # a deleted folder may still have sessions
     if not (conversations or options.all or files.is_dir(str(absolute(options.folder)))):
         note(f"{options.folder} is not a folder.")
         return 2
-    listed = [each for each in conversations if matches(each, options)]
+    listed = [each for each in conversations if matches(each, options.program, options.since)]
     if options.json:
         names = {each.kept for each in listed}
         infos = [one for one in stored if ledger_session_of(one) in names and root in (None, path_of(one))]
@@ -79,45 +75,9 @@ def list_stored(client: FolderClient, uri: str | None = None) -> Sequence[Sessio
     return client.ask(stored_sessions.list_sessions, protocol.ListParams(uri)).sessions
 
 
-def join(stored: Sequence[SessionInfo], of_programs: AssistantSessions) -> list[ListedConversation]:
-    """All of them in one list, the last turn first."""
-    return join_conversations(map(_of_ledger, stored), of_programs.sessions)
-
-
-def _of_ledger(info: SessionInfo) -> ListedConversation:
-    return of_ledger(
-        ledger_session_of(info),
-        None if info.origin is None else SessionOrigin(**msgspec.structs.asdict(info.origin)),
-        last_turn=info.last_turn or info.updated,
-        tokens=info.tokens,
-        estimated=info.estimated,
-        fork_of=info.forked_from,
-    )
-
-
-def ledger_session_of(info: SessionInfo) -> LedgerSession:
-    """How the ledger names a session of a list of all folders."""
-    return LedgerSession(path_of(info) or "", info.session, info.thread)
-
-
-def path_of(info: SessionInfo) -> str | None:
-    """The path of the folder of a session, in a list of all folders."""
-    uri = info.workspace_folder
-    return None if uri is None else convert.uri_to_path(uri) or uri
-
-
-def is_in(conversation: ListedConversation, root: str | None) -> bool:
-    """Whether it is of a folder or of one inside it, for its program or in the ledger."""
-    kept = conversation.kept
-    return is_within(conversation.folder, root) or (kept is not None and is_within(kept.workspace, root))
-
-
-def matches(conversation: ListedConversation, options: argparse.Namespace) -> bool:
-    """Whether --program and --since include it."""
-    since: float | None = options.since
-    if options.program not in (None, conversation.program):
-        return False
-    return since is None or seconds(conversation.last_turn) >= since
+def folders_of(root: str | None) -> Folders:
+    """The folders whose conversations belong to one; None: all."""
+    return None if root is None else related_folders(root, str(load_inputs().user_home))
 
 
 def _nothing(workspace: str, stored: Sequence[SessionInfo], place: Place, *, is_all: bool) -> str:
@@ -165,11 +125,6 @@ def _print(listed: Sequence[ListedConversation], root: str | None) -> None:
 def _title(conversation: ListedConversation) -> str:
     fork = "" if conversation.fork_of is None else f" (fork of {conversation.fork_of[:LEAST_TITLE]})"
     return visible_line(redact(conversation.title or UNSTATED) + fork)
-
-
-def program_title(name: str) -> str:
-    """How a program is written."""
-    return "Nexus" if name == NEXUS else PROGRAMS[name].title if name in PROGRAMS else visible_line(name)
 
 
 def tokens_of(conversation: ListedConversation) -> str:

@@ -3,16 +3,16 @@
 import argparse
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import apsw
 import msgspec
 from rich.text import Text
 
-from nexus_context.assistants.mirror.file_search import FileHit, FileSearch, InLedger, search_files
-from nexus_context.assistants.sessions.model import AssistantSession, is_within
+from nexus_context.assistants.mirror.file_search import FileHit, FileSearch, search_files
+from nexus_context.assistants.sessions.model import AssistantSession
 from nexus_context.assistants.tracking import find_sessions
-from nexus_context.assistants.tracking.conversations import ListedConversation
+from nexus_context.assistants.tracking.conversations import ListedConversation, belongs_to, program_title
 from nexus_context.config.conversations import NOT_READ
 from nexus_context.conversation.compaction.receipt import opaque_provider
 from nexus_context.conversation.message import Message, content_of, text_of
@@ -27,6 +27,7 @@ from nexus_context.text.redact import redact, redact_arguments, redact_message
 from nexus_context.text.visible import visible_line
 from nexus_daemon import protocol
 from nexus_daemon.api import stored_sessions
+from nexus_daemon.api.conversation import Matches, find_matches, in_ledger_of, join, path_of
 from nexus_daemon.cli import output
 from nexus_daemon.cli.asking import FolderClient, reading
 from nexus_daemon.cli.folder import absolute
@@ -35,11 +36,8 @@ from nexus_daemon.cli.sessions.assistants import complain_of_files
 from nexus_daemon.cli.sessions.conversation_list import (
     conversation_values,
     dollars,
-    is_in,
-    join,
+    folders_of,
     list_stored,
-    path_of,
-    program_title,
     session_values,
     tokens_of,
 )
@@ -88,7 +86,10 @@ def _find_anywhere(client: FolderClient, name: str, error: RequestError) -> List
     place = client.place()
     begun: list[ListedConversation] = []
     for root in (here, None):  # to read everywhere may take seconds the first time
-        conversations = (each for each in join(stored, find_sessions(place, root)) if is_in(each, root))
+        folders = folders_of(root)
+        conversations = (
+            each for each in join(stored, find_sessions(place, folders)) if belongs_to(each, folders)
+        )
         begun = [each for each in conversations if name and each.begins(name)]
         if len(begun) == 1:
             return begun[0]
@@ -250,14 +251,6 @@ def _beginning(text: str) -> str:
 # ---------------------------------------------------------------- search
 
 
-class _Matches(NamedTuple):
-    """Messages of the ledger, sessions by their name, and messages in files."""
-
-    hits: Sequence[protocol.SearchHit]
-    named: Sequence[SessionInfo]
-    files: FileSearch
-
-
 def run_search(options: argparse.Namespace) -> int:
     query = " ".join(options.query)
     if expression(query) is None:
@@ -265,7 +258,9 @@ def run_search(options: argparse.Namespace) -> int:
         return 2
     root = None if options.all else workspace_of(options.folder)
     with reading("sessions", absolute(options.folder)) as client:
-        matches = _search(client, query, root, options)
+        matches = _search(client, query, options)
+        if not client.place().reads_conversations:
+            note(NOT_READ)
     hits, named, files = matches
     complain_of_files(files.failures)
     if options.json:
@@ -286,59 +281,29 @@ def run_search(options: argparse.Namespace) -> int:
     return 1 if files.failures else 0
 
 
-def _search(client: FolderClient, query: str, root: str | None, options: argparse.Namespace) -> _Matches:
-    stored, limit = list_stored(client), options.limit
-    uri, session = None if options.all else client.uri, options.session
-    if session is not None and uri is not None:
+def _search(client: FolderClient, query: str, options: argparse.Namespace) -> Matches:
+    uri, session, limit = None if options.all else client.uri, options.session, options.limit
+    if session is None:
+        params = protocol.ConversationSearchParams(query=query, workspace_folder=uri, limit=limit)
+        return client.ask(find_matches, params)
+    if uri is not None:
         try:
             session = client.find_session(session).session
         except RequestError as error:
             conversation = _find_anywhere(client, session, error)
             if conversation.kept is None:
-                files = _search_files(client, query, None, stored, limit=limit, only=conversation.session)
-                return _Matches((), (), files)
+                return Matches((), files=_search_file(client, query, conversation.session, limit))
             uri, session = None, conversation.kept.name
-    params = protocol.SearchParams(
-        query=query, workspace_folder=uri, inside=session is None, session=session, limit=limit
-    )
-    hits = client.ask(stored_sessions.search, params).hits
-    if session is not None:
-        return _Matches(hits, (), FileSearch())
-    found = {hit.session for hit in hits}
-    named = [
-        one
-        for one in stored
-        if one.session not in found and one.forked_from is None
-        if _is_named(one, query) and is_within(path_of(one), root)
-    ]
-    return _Matches(hits, named, _search_files(client, query, root, stored, limit=limit))
+    in_session = protocol.SearchParams(query=query, workspace_folder=uri, session=session, limit=limit)
+    return Matches(client.ask(stored_sessions.search, in_session).hits)
 
 
-def _search_files(
-    client: FolderClient,
-    query: str,
-    root: str | None,
-    stored: Sequence[SessionInfo],
-    *,
-    limit: int,
-    only: AssistantSession | None = None,
+def _search_file(
+    client: FolderClient, query: str, session: AssistantSession | None, limit: int
 ) -> FileSearch:
-    """Search what is not kept in the files of programs."""
-    place = client.place()
-    if not place.reads_conversations:
-        note(NOT_READ)
-    messages: dict[tuple[str, str], int] = {}
-    for one in stored:
-        if one.origin is not None:
-            messages.setdefault((one.origin.assistant, one.origin.id), one.messages)
-    return search_files(
-        query,
-        place,
-        root,
-        InLedger(client.mirrored_files(), messages),
-        session=only,
-        limit=limit,
-    )
+    """Search a session that is not kept."""
+    in_ledger = in_ledger_of(client.mirrored_files(), list_stored(client))
+    return search_files(query, client.place(), None, in_ledger, session=session, limit=limit)
 
 
 def _note_searched(files: FileSearch, limit: int) -> None:
@@ -350,7 +315,7 @@ def _note_searched(files: FileSearch, limit: int) -> None:
     note(f"{text}. There may be more: --limit N." if len(files.hits) >= limit else f"{text}.")
 
 
-def _match_values(matches: _Matches) -> dict[str, Any]:
+def _match_values(matches: Matches) -> dict[str, Any]:
     files = matches.files
     return {
         "hits": [_hit_values(hit) for hit in matches.hits],
@@ -361,12 +326,6 @@ def _match_values(matches: _Matches) -> dict[str, Any]:
 
 def _path(uri: str) -> str:
     return convert.uri_to_path(uri) or uri
-
-
-def _is_named(session: SessionInfo, query: str) -> bool:
-    """Whether the name of a session has all words of a query."""
-    name = session.session.casefold()
-    return all(word.casefold() in name for word in query.split())
 
 
 def _hit_values(hit: protocol.SearchHit) -> dict[str, Any]:

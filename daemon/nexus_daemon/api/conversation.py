@@ -1,0 +1,370 @@
+"""`nexus/conversation/*`: the conversations of Nexus and of all programs, kept or not, as one list.
+
+1. A conversation belongs to a folder as `tracking.conversations` says: also if its own is inside or above.
+2. What the ledger does not have is read where its program writes it. Nothing is kept by reading it.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, NamedTuple
+
+import apsw
+import msgspec
+
+from nexus_context.assistants.mirror.file_search import FileHit, FileSearch, InLedger, search_files
+from nexus_context.assistants.mirror.session_reader import read_excerpt
+from nexus_context.assistants.programs import WITH_SESSIONS
+from nexus_context.assistants.sessions.model import AssistantSession, Folders, Place, is_within
+from nexus_context.assistants.tracking import AssistantSessions, find_sessions
+from nexus_context.assistants.tracking.conversations import (
+    LedgerSession,
+    ListedConversation,
+    belongs_to,
+    join_conversations,
+    matches,
+    of_ledger,
+    program_title,
+    related_folders,
+    sum_costs,
+)
+from nexus_context.config.conversations import reads_conversations
+from nexus_context.errors import RequestError
+from nexus_context.ledger.opening import workspace_of
+from nexus_context.ledger.records import MirroredFile, SessionOrigin
+from nexus_context.ledger.search_query import expression
+from nexus_context.text.redact import redact
+from nexus_context.text.visible import visible_line
+from nexus_context.turn.models import model_of
+from nexus_daemon import protocol
+from nexus_daemon.api import resolve, stored_sessions
+from nexus_daemon.api import transcript as pages
+from nexus_daemon.api.stored_sessions import uri_of
+from nexus_daemon.lsp import convert
+from nexus_daemon.protocol import SessionInfo
+
+if TYPE_CHECKING:
+    from nexus_context.ledger.records import Session
+    from nexus_context.ledger.store import Ledger
+    from nexus_context.tokens import TokenCounter
+    from nexus_daemon.windows.connection import Connection
+
+Failures = Sequence[tuple[str, str]]
+"""What could not be read: path and reason."""
+LONGEST_TITLE = 300
+MOST_TITLE = 4 * LONGEST_TITLE
+"""Characters of a title that is shown, and that are searched for secrets."""
+
+
+async def list_conversations(
+    client: "Connection", params: protocol.ConversationListParams
+) -> protocol.ConversationListResult:
+    """The conversations of Nexus, Claude Code, Codex, opencode and Gemini CLI, kept or not, and their sum.
+
+    A conversation that is kept and its file in its program are one. Their files are only read.
+    """
+    since = None if params.since is None else _seconds(params.since)
+    if params.limit is not None and params.limit < 1:
+        raise RequestError(f"`limit` is {params.limit}: it must be at least 1.", code="bad-option")
+    await stored_sessions.ledger_of(client, params.workspace_folder)  # from now on it has the folder's URI
+    folders = await _folders(client, params.workspace_folder)
+    stored = await stored_sessions.list_all(client, {})
+    place, uris = await _place(client, params.workspace_folder), stored_sessions.uris_of(client)
+
+    def read() -> protocol.ConversationListResult:
+        of_programs = find_sessions(place, folders)
+        listed = [
+            each
+            for each in join(stored, of_programs)
+            if belongs_to(each, folders) and matches(each, params.program, since)
+        ]
+        return _result(listed, of_programs.failures, params.limit, uris)
+
+    return await client.read(read)
+
+
+async def search(
+    client: "Connection", params: protocol.ConversationSearchParams
+) -> protocol.ConversationSearchResult:
+    """Messages that contain all words: in the ledger, and of conversations that are not kept in their files.
+
+    What a file has beyond what is kept of it is searched, too.
+    """
+    matched, uris = await find_matches(client, params), stored_sessions.uris_of(client)
+    return protocol.ConversationSearchResult(
+        hits=list(matched.hits),
+        named=[
+            msgspec.structs.replace(one, workspace_folder=uri_of(path_of(one) or "", uris))
+            for one in matched.named
+        ],
+        file_hits=[_file_hit(hit, uris) for hit in matched.files.hits],
+        searched=matched.files.searched,
+        failures=_failure_infos(matched.files.failures),
+    )
+
+
+async def transcript(
+    client: "Connection", params: protocol.ConversationTranscriptParams
+) -> protocol.TranscriptResult:
+    """A page of a conversation of any folder for people to read, as `nexus/session/transcript` gives one.
+
+    One that is not kept is read from the file of its program. What the next request would send is not known.
+    """
+    if not 1 <= params.limit <= pages.MOST_MESSAGES:
+        raise RequestError(
+            f"`limit` is {params.limit}: it must be from 1 to {pages.MOST_MESSAGES:,}.", code="bad-option"
+        )
+    folder = client.folders.at(params.workspace_folder)
+    snapshot = await folder.current()
+    ledger = await client.daemon.ledgers.of(snapshot, folder)
+    folders = await _folders(client, params.workspace_folder)
+    sources = _Sources(ledger.store, await _place(client, params.workspace_folder), folders)
+    _, counter = await client.read(model_of, snapshot, None)
+    return await client.read(_page, sources, counter, params)
+
+
+# ---------------------------------------------------------------- list
+
+
+def join(stored: Iterable[SessionInfo], of_programs: AssistantSessions) -> list[ListedConversation]:
+    """What a list of all folders has of the ledger, and the sessions of programs, the last turn first."""
+    return join_conversations(map(_of_ledger, stored), of_programs.sessions)
+
+
+def _of_ledger(info: SessionInfo) -> ListedConversation:
+    return of_ledger(
+        ledger_session_of(info),
+        None if info.origin is None else SessionOrigin(**msgspec.structs.asdict(info.origin)),
+        last_turn=info.last_turn or info.updated,
+        tokens=info.tokens,
+        estimated=info.estimated,
+        fork_of=info.forked_from,
+    )
+
+
+def ledger_session_of(info: SessionInfo) -> LedgerSession:
+    """How the ledger names a session of a list of all folders."""
+    return LedgerSession(path_of(info) or "", info.session, info.thread)
+
+
+def path_of(info: SessionInfo) -> str | None:
+    """The path of the folder of a session, in a list of all folders."""
+    uri = info.workspace_folder
+    return None if uri is None else convert.uri_to_path(uri) or uri
+
+
+async def _folders(client: "Connection", uri: str | None) -> Folders:
+    if uri is None:
+        return None
+    path, home = client.folders.at(uri).path, str(client.folders.load_inputs.user_home)
+    return await client.read(lambda: related_folders(workspace_of(path), home))
+
+
+async def _place(client: "Connection", uri: str | None) -> Place:
+    """Where programs have their sessions; for all folders, any of the client's may forbid to read them."""
+    folders = tuple(client.folders) if uri is None else (client.folders.at(uri),)
+    settings = [(await resolve.snapshot_of(client, folder, None)).effective for folder in folders]
+    inputs = client.folders.load_inputs
+    return Place(str(inputs.user_home), inputs.environ, all(map(reads_conversations, settings)))
+
+
+def _result(
+    listed: Sequence[ListedConversation], failures: Failures, limit: int | None, uris: Mapping[str, str]
+) -> protocol.ConversationListResult:
+    cost = sum_costs(listed)
+    return protocol.ConversationListResult(
+        conversations=[_info(each, uris) for each in listed[:limit]],
+        total=protocol.ConversationTotal(
+            conversations=len(listed),
+            tokens=sum(each.tokens or 0 for each in listed),
+            cost_usd=cost.usd,
+            cost_lacks=list(cost.lacks),
+        ),
+        failures=_failure_infos(failures),
+    )
+
+
+def _info(conversation: ListedConversation, uris: Mapping[str, str]) -> protocol.ConversationInfo:
+    kept, session, title = conversation.kept, conversation.session, conversation.title
+    folder = conversation.folder
+    return protocol.ConversationInfo(
+        program=conversation.program,
+        program_title=program_title(conversation.program),
+        id=conversation.short_name,
+        title=None if title is None else _title_of(title),
+        folder=None if folder is None else uri_of(folder, uris),
+        last_turn=conversation.last_turn,
+        tokens=conversation.tokens,
+        estimated=conversation.estimated,
+        window=None if session is None else session.window,
+        cost_usd=conversation.cost.usd,
+        cost_lacks=list(conversation.cost.lacks),
+        kept=kept is not None,
+        session=None if kept is None else kept.name,
+        thread=None if kept is None else kept.thread,
+        workspace_folder=None if kept is None else uri_of(kept.workspace, uris),
+        uri=None if session is None else convert.path_to_uri(session.path),
+        parent=conversation.parent,
+        fork_of=conversation.fork_of,
+    )
+
+
+def _title_of(text: str) -> str:
+    return visible_line(redact(text[:MOST_TITLE]))[:LONGEST_TITLE]
+
+
+def _failure_infos(failures: Failures) -> list[protocol.AssistantSessionFailure]:
+    return [protocol.AssistantSessionFailure(convert.path_to_uri(path), reason) for path, reason in failures]
+
+
+def _seconds(since: str) -> float:
+    try:
+        return datetime.fromisoformat(since).timestamp()
+    except (ValueError, OverflowError, OSError) as error:
+        raise RequestError(f"`since` is {since[:60]!r}: use ISO 8601.", code="bad-option") from error
+
+
+# ---------------------------------------------------------------- search
+
+
+class Matches(NamedTuple):
+    """Messages of the ledger, sessions by their name, and messages in files."""
+
+    hits: Sequence[protocol.SearchHit]
+    named: Sequence[SessionInfo] = ()
+    files: FileSearch = FileSearch()
+
+
+async def find_matches(client: "Connection", params: protocol.ConversationSearchParams) -> Matches:
+    """As `search`, with what the library found in files."""
+    query, uri, limit = params.query, params.workspace_folder, params.limit
+    in_ledger_alone = protocol.SearchParams(
+        query=query, workspace_folder=uri, inside=True, above=True, limit=limit
+    )
+    hits = (await stored_sessions.search(client, in_ledger_alone)).hits
+    if expression(query) is None:  # no word
+        return Matches(())
+    stored, folders = await stored_sessions.list_all(client, {}), await _folders(client, uri)
+    ledger = await stored_sessions.ledger_of(client, uri)
+    place, sessions_of_hits = await _place(client, params.workspace_folder), {hit.session for hit in hits}
+
+    def read() -> Matches:
+        named = [
+            one
+            for one in stored
+            if one.session not in sessions_of_hits and one.forked_from is None
+            if _is_named(one, query) and is_within(path_of(one), folders)
+        ]
+        in_ledger = in_ledger_of(ledger.store.mirrors.files(), stored)
+        return Matches(hits, named, search_files(query, place, folders, in_ledger, limit=limit))
+
+    return await client.read(read)
+
+
+def in_ledger_of(mirrored: Mapping[str, MirroredFile], stored: Iterable[SessionInfo]) -> InLedger:
+    """What the ledger has: files by their path, and the sessions of a list of all folders."""
+    messages: dict[tuple[str, str], int] = {}
+    for one in stored:
+        if one.origin is not None:
+            messages.setdefault((one.origin.assistant, one.origin.id), one.messages)
+    return InLedger(mirrored, messages)
+
+
+def _is_named(session: SessionInfo, query: str) -> bool:
+    """Whether the name of a session has all words of a query."""
+    name = session.session.casefold()
+    return all(word.casefold() in name for word in query.split())
+
+
+def _file_hit(hit: FileHit, uris: Mapping[str, str]) -> protocol.ConversationHit:
+    return protocol.ConversationHit(
+        program=hit.program,
+        program_title=program_title(hit.program),
+        id=hit.id,
+        title=hit.title,
+        folder=None if hit.folder is None else uri_of(hit.folder, uris),
+        uri=convert.path_to_uri(hit.path),
+        position=hit.position,
+        role=hit.role,
+        created=hit.created,
+        snippet=hit.snippet,
+    )
+
+
+# ---------------------------------------------------------------- transcript
+
+
+class _Sources(NamedTuple):
+    """The ledger, where programs have their files, and the folders to look at first."""
+
+    store: "Ledger"
+    place: Place
+    folders: Folders
+
+
+def _page(
+    sources: _Sources, counter: "TokenCounter", params: protocol.ConversationTranscriptParams
+) -> protocol.TranscriptResult:
+    """Read the page: in the ledger if it gave the id, else in the program's file as long as there is one."""
+    stored = sources.store.sessions()
+    kept = next((one for one in stored if one.head.thread == params.id), None)
+    session = _find_in_programs(sources, params) if kept is None else None
+    if session is not None:
+        return _file_page(session, counter, params)
+    origin = (params.program, params.id)
+    for one in [kept] if kept is not None else stored:
+        if one is kept or (one.origin is not None and (one.origin.assistant, one.origin.id) == origin):
+            return _stored_page(sources.store, one, counter, params)
+    raise RequestError(
+        f"There is no conversation {params.id!r} of {params.program!r}; nexus/conversation/list lists all.",
+        code="unknown-session",
+    )
+
+
+def _stored_page(
+    store: "Ledger",
+    session: "Session",
+    counter: "TokenCounter",
+    params: protocol.ConversationTranscriptParams,
+) -> protocol.TranscriptResult:
+    excerpt = store.pages.excerpt(
+        session.workspace, session.name, first=params.first, before=params.before, limit=params.limit
+    )
+    if excerpt is None:
+        raise RequestError(f"The session {session.name!r} was deleted.", code="unknown-session")
+    return msgspec.structs.replace(
+        pages.page_of(excerpt, visible_line(session.name), counter, {}), sent_unknown=True
+    )
+
+
+def _file_page(
+    session: AssistantSession, counter: "TokenCounter", params: protocol.ConversationTranscriptParams
+) -> protocol.TranscriptResult:
+    try:
+        excerpt = read_excerpt(
+            session, params.id, first=params.first, before=params.before, limit=params.limit
+        )
+    except (apsw.Error, OSError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise RequestError(f"{session.path} cannot be read: {reason}", code="unknown-session") from error
+    return msgspec.structs.replace(
+        pages.page_of(excerpt, _title_of(session.prompt or params.id), counter, {}),
+        sent_unknown=True,
+        read_from=program_title(session.assistant),
+        forked_from=session.fork_of,
+    )
+
+
+def _find_in_programs(
+    sources: _Sources, params: protocol.ConversationTranscriptParams
+) -> AssistantSession | None:
+    """The session with the id, or the one whose sub-agent has it; first in the folders, then everywhere."""
+    if params.program not in WITH_SESSIONS:
+        return None
+    place, names = sources.place, (params.id, params.id.partition("/")[0])
+    for folders in dict.fromkeys((sources.folders, None)):
+        sessions = find_sessions(place, folders, assistants=(params.program,)).sessions
+        for name in names:
+            session = next((one for one in sessions if one.id == name), None)
+            if session is not None:
+                return session
+    return None
