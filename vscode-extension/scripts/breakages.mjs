@@ -34,7 +34,7 @@ export const BREAKAGES = [
     edits: [
       {
         file: `${SRC}/commands/sessions.ts`,
-        find: /(const \{ hit \} = await pick\([^;]*\);\n)/,
+        find: /(const \{ hit, source \} = await pick\([^;]*\);\n)/,
         put: "$1  return;\n",
       },
     ],

@@ -13,6 +13,10 @@ export interface Subject {
   readonly agent?: string;
   /** Another assistant, such as `codex`. */
   readonly assistant?: string;
+  /** A conversation that is not kept, or of another folder: its program, its id there, and its title. */
+  readonly program?: string;
+  readonly conversation?: string;
+  readonly title?: string;
   /** Id of a turn of the conversation. */
   readonly turn?: string;
   /** Id of a compaction of the conversation. */
@@ -60,6 +64,9 @@ export function subjectOf(argument: unknown): Subject {
     ...text("session"),
     ...text("agent"),
     ...text("assistant"),
+    ...text("program"),
+    ...text("conversation"),
+    ...text("title"),
     ...text("turn"),
     ...text("compaction"),
     ...message,

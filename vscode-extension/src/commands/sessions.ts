@@ -2,8 +2,10 @@
 import * as vscode from "vscode";
 import { changeText, lossText } from "../documents/receipt";
 import { isFolder, MAIN } from "../focus";
-import type { Receipt, SearchHit, SessionInfo } from "../protocol";
+import { NEXUS, NexusError } from "../nexus";
+import type { ConversationHit, ConversationSearchResult, Receipt, SearchHit, SessionInfo } from "../protocol";
 import type { Transcripts } from "../transcript";
+import type { Source } from "../transcript/about";
 import { about, exactly, plural } from "../usage/figures";
 import { nextUsage } from "../usage/nextUsage";
 import {
@@ -44,6 +46,12 @@ export function sessionCommands(tools: Tools, transcripts: Pick<Transcripts, "sh
 }
 
 async function showTranscript(tools: Tools, transcripts: Pick<Transcripts, "show">, subject: Subject): Promise<void> {
+  const { program, conversation: id } = subject;
+  if (program !== undefined && id !== undefined) {
+    const { workspaceFolder } = await tools.place(subject);
+    await transcripts.show({ folder: workspaceFolder, session: subject.title ?? id, source: { program, id } });
+    return;
+  }
   const [place, session] = await meant(tools, subject);
   const target = subject.message === undefined ? {} : { position: subject.message };
   await transcripts.show({ folder: place.workspaceFolder, session }, target);
@@ -129,17 +137,37 @@ async function searchSessions(tools: Tools, transcripts: Pick<Transcripts, "show
     prompt: 'All of these words; "two words" stand together, word* is a beginning, -word must not occur',
     wrong: (text) => (text ? undefined : "Type a word."),
   });
-  const params = { workspaceFolder: place.workspaceFolder, query, limit: MOST_HITS };
-  const { hits } = await tools.request("searching", "nexus/session/search", params);
-  if (hits.length === 0) {
+  const { hits, fileHits } = await search(tools, place, query);
+  if (hits.length + fileHits.length === 0) {
     await vscode.window.showInformationMessage(
       `No message in this folder's conversations contains all of these words: ${query}`,
     );
     return;
   }
-  const { hit } = await pick(hits.map(hitItem), `${plural(hits.length, "message")} for ${query}`, "Which message?");
+  const items = [...hits.map((hit) => hitItem(hit, place)), ...fileHits.map(fileHitItem)];
+  const { hit, source } = await pick(items, `${plural(items.length, "message")} for ${query}`, "Which message?");
+  if (source) {
+    const about = { folder: place.workspaceFolder, session: source.title, source: source.of };
+    await transcripts.show(about, { position: hit.position, snippet: hit.snippet });
+    return;
+  }
   focusOn(tools, place, hit.session);
   await showHit(tools, transcripts, place, hit);
+}
+
+/** What the folder's conversations of all programs have; of an older server, what Nexus keeps of the folder. */
+async function search(
+  tools: Tools,
+  { workspaceFolder }: CommandTarget,
+  query: string,
+): Promise<Pick<ConversationSearchResult, "hits" | "fileHits">> {
+  const params = { workspaceFolder, query, limit: MOST_HITS };
+  try {
+    return await tools.request("searching", "nexus/conversation/search", params);
+  } catch (error) {
+    if (!(error instanceof NexusError && error.code === "method-not-found")) throw error;
+  }
+  return { ...(await tools.request("searching", "nexus/session/search", params)), fileHits: [] };
 }
 
 /** The message itself, what was found selected; also where the conversation was cleared since. */
@@ -251,13 +279,43 @@ function sessionItem(one: SessionInfo, focused: string): vscode.QuickPickItem & 
   };
 }
 
-function hitItem(hit: SearchHit): vscode.QuickPickItem & { hit: SearchHit } {
+/** A message that a search found; with a `source` it is not in a conversation of the folder's own. */
+type HitItem = vscode.QuickPickItem &
+  (
+    | { readonly hit: SearchHit; readonly source?: undefined }
+    | {
+        readonly hit: Pick<SearchHit, "position" | "snippet">;
+        readonly source: { readonly of: Source; readonly title: string };
+      }
+  );
+
+function hitItem(hit: SearchHit, place: CommandTarget): HitItem {
+  const { session, thread, workspaceFolder, assistant } = hit;
+  const isOwn = workspaceFolder === undefined || isFolder(workspaceFolder, place.folder);
+  const elsewhere = isOwn ? [] : [vscode.Uri.parse(workspaceFolder).fsPath];
+  const item = {
+    label: oneLine(hit.snippet),
+    description: `${hit.role}, turn ${hit.seq}`,
+    detail: [session, ...elsewhere, new Date(hit.created).toLocaleString()].join(" · "),
+  };
+  if (isOwn) return { ...item, hit };
+  return { ...item, hit, source: { of: { program: assistant ?? NEXUS, id: thread }, title: session } };
+}
+
+function fileHitItem(hit: ConversationHit): HitItem {
+  const { program, id, title = hit.id, created } = hit;
+  const time = created === undefined ? [] : [new Date(created).toLocaleString()];
   return {
     hit,
-    label: hit.snippet.replace(/\s+/g, " ").trim(),
-    description: `${hit.role}, turn ${hit.seq}`,
-    detail: `${hit.session} · ${new Date(hit.created).toLocaleString()}`,
+    source: { of: { program, id }, title },
+    label: oneLine(hit.snippet),
+    description: `${hit.role}, ${hit.programTitle}, not kept`,
+    detail: [title, ...time].join(" · "),
   };
+}
+
+function oneLine(text: string): string {
+  return text.replace(/\s+/g, " ").trim();
 }
 
 async function askName(

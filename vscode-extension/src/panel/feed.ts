@@ -16,6 +16,7 @@ import type {
   AssistantReadersResult,
   AssistantSessionsResult,
   ContextDidChange,
+  ConversationListResult,
   EffectiveResult,
   FolderParams,
   LayersResult,
@@ -39,6 +40,8 @@ interface Parts {
   preview: Preview;
   config: EffectiveResult;
   sessions: readonly SessionInfo[];
+  /** Those of all programs, kept or not; an older server does not know the request. */
+  conversations: ConversationListResult;
   agents: readonly AgentInfo[];
   assistants: readonly AssistantInfo[];
   readers: AssistantReadersResult;
@@ -62,10 +65,13 @@ export const NEEDS: Readonly<Record<View, readonly Part[]>> = {
   window: ["usage", "layers", "config", "assistants", "readers", "live"],
   rows: ["usage", "config"],
   layers: ["layers", "config", "preview"],
-  sessions: ["sessions", "live"],
+  sessions: ["sessions", "conversations", "live"],
   agents: ["agents"],
 };
 const ALL = Object.keys(NEEDS) as View[];
+
+/** Conversations of the list of all programs; its sum is of all. */
+const MOST_CONVERSATIONS = 1_000;
 
 /** What only the view of an assistant needs. */
 const OF_ASSISTANTS: ReadonlySet<Part> = new Set<Part>(["assistants", "readers"]);
@@ -116,7 +122,7 @@ export function feed(nexus: Nexus, focus: Focus, nextTurn: NextTurn, show: (view
   function sessionChanged(change: SessionDidChange): void {
     const place = scopeOf(focus);
     if (!place || !isFolder(change.workspaceFolder, focus.folder)) return;
-    poke("sessions", "agents");
+    poke("sessions", "conversations", "agents");
     if (change.reason === "renamed" && change.former === place.session) focus.setSession(change.session);
     if (change.reason === "deleted" && change.session === place.session) focus.setSession(MAIN);
     const key = conversationKey(place, change.session);
@@ -176,7 +182,7 @@ export function feed(nexus: Nexus, focus: Focus, nextTurn: NextTurn, show: (view
     nexus.onDidChangeSession(sessionChanged),
     nexus.onDidChangeAgent(agentChanged),
     nexus.onDidChangeAssistant((change) => {
-      if (isFolder(change.workspaceFolder, focus.folder)) poke("live");
+      if (isFolder(change.workspaceFolder, focus.folder)) poke("live", "conversations");
     }),
     nextTurn.onDidChange(() => poke("agents")),
     focus.onDidChange(focusChanged),
@@ -221,6 +227,9 @@ function makeParts(nexus: Nexus, focus: Focus, nextTurn: NextTurn, tell: (part: 
     preview: part("preview", (place, request) => request("nexus/context/preview", asViewed(place))),
     config: part("config", (place, request) => request("nexus/config/effective", inFolder(place))),
     sessions: part("sessions", async (place, request) => (await request("nexus/session/list", folder(place))).sessions),
+    conversations: part("conversations", (place, request) =>
+      request("nexus/conversation/list", { ...folder(place), limit: MOST_CONVERSATIONS }),
+    ),
     agents: part("agents", (place, request) => listAgents({ request }, nextTurn, place.folder.uri)),
     assistants: part("assistants", async (_, request) => (await request("nexus/assistant/list", {})).assistants),
     readers: part("readers", (place, request) => request("nexus/assistant/readers", folder(place))),

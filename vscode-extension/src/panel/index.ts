@@ -310,9 +310,20 @@ function nodesOf(known: Feed, name: TreeName, shape: Shape): Node[] | undefined 
       if (!all) return undefined;
       const now = new Date();
       const titles = new Map(known.focus.views.map((view) => [view.name as string, view.title]));
-      const live = liveNodes(fresh(known, "live")?.sessions ?? [], { titles, viewed: place.assistant, now });
-      const own = sessionNodes({ sessions: all, folder, current: place.session, shown: shape.sessions, now });
-      return [...live, ...own];
+      const running = fresh(known, "live")?.sessions;
+      const live = liveNodes(running ?? [], { titles, viewed: place.assistant, now });
+      const isKnown = running !== undefined || known.get("live").trouble !== undefined; // what runs has a row already
+      const rows = sessionNodes({
+        sessions: all,
+        conversations: isKnown ? fresh(known, "conversations") : undefined,
+        running: running ?? [],
+        folder,
+        home,
+        current: place.session,
+        shown: shape.sessions,
+        now,
+      });
+      return [...live, ...rows];
     }
     case "agents": {
       const agents = known.get("agents").value;

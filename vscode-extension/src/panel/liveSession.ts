@@ -246,7 +246,7 @@ export function liveNodes(
         icon: { name: "pulse", ...(assistant === viewed ? { colour: "charts.green" } : {}) },
         context: "assistant.session",
         command: "nexus.chooseView",
-        subject: { assistant },
+        subject: { assistant, program: assistant, conversation: id, title: label },
       } satisfies Node;
     });
 }

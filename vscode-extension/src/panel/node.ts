@@ -14,6 +14,10 @@ export interface Subject {
   readonly agent?: string;
   /** Another assistant, such as `codex`. */
   readonly assistant?: string;
+  /** A conversation that is not kept, or of another folder: its program, its id there, and its title. */
+  readonly program?: string;
+  readonly conversation?: string;
+  readonly title?: string;
   /** The name of an MCP server. */
   readonly server?: string;
   readonly source?: Location;
@@ -126,6 +130,9 @@ function sameSubject(old: Subject | undefined, now: Subject | undefined): boolea
     old?.session === now?.session &&
     old?.agent === now?.agent &&
     old?.assistant === now?.assistant &&
+    old?.program === now?.program &&
+    old?.conversation === now?.conversation &&
+    old?.title === now?.title &&
     old?.message === now?.message &&
     old?.server === now?.server &&
     sameLocation(old?.source, now?.source)

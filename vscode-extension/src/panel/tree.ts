@@ -110,9 +110,22 @@ function knownOf(nodes: readonly Node[], before: ReadonlyMap<string, Known>): Ma
   return known;
 }
 
+const SUBJECTS = [
+  "folder",
+  "session",
+  "agent",
+  "assistant",
+  "program",
+  "conversation",
+  "title",
+  "source",
+  "message",
+  "server",
+] as const satisfies readonly (keyof Subject)[];
+
 /** The same object, about what the node is about now. */
 function renewed(element: { id: string }, subject: Subject | undefined): Element {
-  for (const name of ["folder", "session", "agent", "source", "message", "server"] as const) {
+  for (const name of SUBJECTS) {
     const value = subject?.[name];
     if (value === undefined) delete (element as Element & Record<string, unknown>)[name];
     else Object.assign(element, { [name]: value });

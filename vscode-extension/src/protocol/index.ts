@@ -67,6 +67,9 @@ export interface Requests {
   "nexus/assistant/context": { params: AssistantParams; result: AssistantContextResult };
   "nexus/assistant/sessions": { params: AssistantSessionsParams; result: AssistantSessionsResult };
   "nexus/assistant/session": { params: AssistantSessionParams; result: AssistantSessionResult };
+  "nexus/conversation/list": { params: ConversationListParams; result: ConversationListResult };
+  "nexus/conversation/search": { params: ConversationSearchParams; result: ConversationSearchResult };
+  "nexus/conversation/transcript": { params: ConversationTranscriptParams; result: TranscriptResult };
   "nexus/event/publish": { params: PublishParams; result: PublishResult };
   "nexus/event/list": { params: EventListParams; result: EventListResult };
   "nexus/tokens/count": { params: CountParams; result: CountResult };
@@ -1303,6 +1306,145 @@ export interface UsageParams extends ConversationParams {
   assistant?: "claude-code" | "codex" | "opencode" | "gemini" | "copilot" | "cursor" | (string & {}) | null;
 }
 
+/** A message that matches in the file of a program: the ledger does not have it. */
+export interface ConversationHit {
+  /** `claude-code`, `codex`, `opencode` or `gemini` */
+  program: string;
+  /** how the program is written */
+  programTitle: string;
+  /** names the conversation in `nexus/conversation/transcript` */
+  id: string;
+  /** what it would be called in the ledger; absent: its beginning was not read */
+  title?: string;
+  /** URI of the folder where it works */
+  folder?: string;
+  /** the file */
+  uri: string;
+  /** number of the message, from 0 */
+  position: number;
+  /** the role of its author */
+  role: string;
+  /** when, in ISO 8601 */
+  created?: string;
+  /** the text around the matches, each marked: `«word»` */
+  snippet: string;
+}
+
+/** A conversation of Nexus or of a program, kept or not. What is absent is not known. */
+export interface ConversationInfo {
+  /** `nexus`, `claude-code`, `codex`, `opencode`, `gemini`, or what a kept one came from */
+  program: string;
+  /** how the program is written: `Claude Code` */
+  programTitle: string;
+  /** names it in `nexus/conversation/transcript`: the id in its program, else that of its line of turns */
+  id: string;
+  /** its program's, the first prompt, or its name in Nexus; without secrets */
+  title?: string;
+  /** URI of the folder where it works */
+  folder?: string;
+  /** when it had its last turn, ISO 8601 */
+  lastTurn: string;
+  /** of a program: those of its last request; of Nexus: those that the next request would send */
+  tokens?: number;
+  /** true: some of `tokens` are an estimate */
+  estimated?: boolean;
+  /** tokens of the model's window */
+  window?: number;
+  /** so far, as its program states it, else by list prices */
+  costUsd?: number;
+  /** what is not part of the cost */
+  costLacks?: string[];
+  /** whether the ledger has it */
+  kept?: boolean;
+  /** its name in the ledger */
+  session?: string;
+  /** in the ledger, the id of its line of turns */
+  thread?: string;
+  /** URI of its folder in the ledger */
+  workspaceFolder?: string;
+  /** the program's file that holds it, if that is still there */
+  uri?: string;
+  /** the session whose sub-agent it is */
+  parent?: string;
+  /** the conversation from which it was forked */
+  forkOf?: string;
+}
+
+/** The conversations to list. */
+export interface ConversationListParams {
+  /**
+   * URI of a workspace folder, or of anything inside one: its conversations, and those of the folders inside it and
+   * above it, up to the user's home; null: all
+   */
+  workspaceFolder?: string | null;
+  /** only of this one: `nexus`, `claude-code`, `codex`, `opencode` or `gemini` */
+  program?: string | null;
+  /** ISO 8601: only those with a turn since then */
+  since?: string | null;
+  /** at most this many, the last ones; the total counts all */
+  limit?: number | null;
+}
+
+/** Conversations. */
+export interface ConversationListResult {
+  /** the one with the last turn first */
+  conversations: ConversationInfo[];
+  /** their sum */
+  total: ConversationTotal;
+  /** what could not be read */
+  failures: AssistantSessionFailure[];
+}
+
+/** A search in conversations, kept or not. */
+export interface ConversationSearchParams {
+  /** as in `nexus/session/search` */
+  query: string;
+  /** as in `nexus/conversation/list` */
+  workspaceFolder?: string | null;
+  /** at most this many hits in the ledger, and as many in files */
+  limit?: number;
+}
+
+/** The matches. */
+export interface ConversationSearchResult {
+  /** in the ledger, best first */
+  hits: SearchHit[];
+  /** conversations of the ledger whose name matches, if no message of theirs does */
+  named: SessionInfo[];
+  /** in files of programs, the newest file first */
+  fileHits: ConversationHit[];
+  /** number of conversations whose files were searched: they are not kept, or not to the end */
+  searched: number;
+  /** what could not be read */
+  failures: AssistantSessionFailure[];
+}
+
+/** The sum of all conversations that were asked for, listed or not. */
+export interface ConversationTotal {
+  /** how many there are */
+  conversations: number;
+  /** of their windows */
+  tokens: number;
+  /** what they cost together; absent: of none it is known */
+  costUsd?: number;
+  /** what is not part of the cost */
+  costLacks?: string[];
+}
+
+/** A page of a conversation of any folder, kept or not. */
+export interface ConversationTranscriptParams extends FolderParams {
+  /** its `program` in `nexus/conversation/list` */
+  program: string;
+  /** its `id` there */
+  id: string;
+  /** number, from 0, of the page's first message */
+  first?: number | null;
+  /** number of the message after the page; without `first` and `before` the page is the last one */
+  before?: number | null;
+  /** at most this many messages, up to 1,000 */
+  limit?: number;
+}
+
 /** How long to record. */
 export interface TraceParams {
   /** at most 600; cancelling the request ends the recording without a result */
@@ -2184,6 +2326,8 @@ export interface SearchParams {
   workspaceFolder?: string | null;
   /** true: also in the folders inside it */
   inside?: boolean;
+  /** true, with `inside`: also in the folders above it, up to the user's home */
+  above?: boolean;
   /** only in this conversation; in one folder named as in `nexus/session/find` */
   session?: string | null;
   /** at most this many hits */
@@ -2430,6 +2574,10 @@ export interface TranscriptResult {
   cleared?: boolean;
   /** the conversation that this one is a fork of; turns whose id does not begin with `thread` are shared */
   forkedFrom?: string;
+  /** true: what its next request sends is not known, and `sent` is empty */
+  sentUnknown?: boolean;
+  /** of a conversation that is not kept: how the program is written from whose file it is read */
+  readFrom?: string;
 }
 
 /** A turn with those of its messages that lie within the page. */

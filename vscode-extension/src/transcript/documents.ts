@@ -5,12 +5,13 @@
  * 2. What changes while nobody looks at a document is asked for when somebody does.
  * 3. After a reload of the window a document is read again. One that cannot be read is an error, never a text.
  * 4. A conversation that is renamed keeps its document; its name is then another one than the URI's.
+ * 5. One that is not kept follows its program in the same way.
  */
 import * as vscode from "vscode";
 import { ReadOnlyFiles } from "../documents/readOnlyFiles";
 import { isFolder } from "../focus";
 import type { Nexus } from "../nexus";
-import type { FolderParams, SessionDidChange } from "../protocol";
+import type { AssistantDidChange, FolderParams, SessionDidChange } from "../protocol";
 import { type About, aboutOf, SCHEME, uriOf } from "./about";
 import { TranscriptDecorations } from "./decorations";
 import { type Pages, pages } from "./pages";
@@ -102,10 +103,14 @@ export class TranscriptDocuments implements vscode.Disposable {
 
   sessionChanged(change: SessionDidChange): void {
     this.refresh((transcript) => {
-      if (!isIn(transcript, change)) return false;
+      if (!isIn(transcript, change) || transcript.about.source) return false;
       if (change.reason === "renamed" && change.former === transcript.session) transcript.session = change.session;
       return change.session === transcript.session;
     });
+  }
+
+  assistantChanged({ assistant, id }: AssistantDidChange): void {
+    this.refresh(({ about: { source } }) => source?.program === assistant && source.id === id);
   }
 
   contextChanged(change: FolderParams): void {
@@ -162,8 +167,11 @@ export class TranscriptDocuments implements vscode.Disposable {
     const key = uri.toString();
     const known = this.#open.get(key);
     if (known || !about) return known;
-    const { folder: workspaceFolder, thread } = about;
-    const scope = () => ({ workspaceFolder, session: made.session, ...(thread ? { thread } : {}) });
+    const { folder: workspaceFolder, thread, source } = about;
+    const scope = () =>
+      source
+        ? { workspaceFolder, ...source }
+        : { workspaceFolder, session: made.session, ...(thread ? { thread } : {}) };
     const made: OpenTranscript = {
       uri,
       about,

@@ -58,10 +58,11 @@ export function lenses(transcript: OpenTranscript | undefined): vscode.CodeLens[
   if (!text || !page || !about) return [];
   const at = (line: number, title: string, command: string, ...args: unknown[]) =>
     new vscode.CodeLens(new vscode.Range(line, 0, line, 0), { title, command, arguments: args });
-  const { folder } = about;
+  const { folder, source } = about;
   const key = uri?.toString();
   const more = (count: number) => plural(Math.min(PAGE, count), "message");
-  const made = text.turns.flatMap(({ line, turn }) => {
+  const turns = source ? [] : text.turns; // what is not kept here is not forked here
+  const made = turns.flatMap(({ line, turn }) => {
     const isInForce = turn.type === "compaction" && turn.first === page.summary;
     const compaction = { folder, session, compaction: turn.compaction };
     return [

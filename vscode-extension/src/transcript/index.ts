@@ -21,6 +21,7 @@ export function registerTranscripts(nexus: Nexus): Transcripts {
     window.onDidChangeActiveTextEditor(() => documents.dress()),
     window.onDidChangeActiveColorTheme(() => documents.dress()),
     nexus.onDidChangeSession((change) => documents.sessionChanged(change)),
+    nexus.onDidChangeAssistant((change) => documents.assistantChanged(change)),
     nexus.onDidChangeContext((change) => documents.contextChanged(change)),
     nexus.onDidChangeState((state) => state === "ready" && documents.refresh(() => true)),
     ...languageFeatures(documents, languages),

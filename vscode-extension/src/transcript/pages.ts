@@ -10,7 +10,8 @@ import type { Nexus } from "../nexus";
 import type { Requests, TranscriptMessage, TranscriptResult, TranscriptTurn } from "../protocol";
 
 type Params = Requests["nexus/session/transcript"]["params"];
-type Ask = (where: Partial<Params>) => Promise<TranscriptResult>;
+type SourceParams = Requests["nexus/conversation/transcript"]["params"];
+type Ask = (where: Pick<Params, "first" | "before" | "limit">) => Promise<TranscriptResult>;
 
 /** Messages of a page. */
 export const PAGE = 200;
@@ -27,11 +28,16 @@ export interface Pages {
   refresh(): Promise<TranscriptResult>;
 }
 
-/** `scope` says which conversation, each time anew: it may get another name. */
-export function pages(nexus: Nexus, scope: () => Params): Pages {
+/** `scope` says which conversation, each time anew: it may get another name. One of a program has no other request. */
+export function pages(nexus: Nexus, scope: () => Params | SourceParams): Pages {
   let shown: TranscriptResult | undefined;
   let last: Promise<unknown> = Promise.resolve();
-  const ask: Ask = (where) => nexus.request("nexus/session/transcript", { ...scope(), limit: PAGE, ...where });
+  const ask: Ask = (where) => {
+    const params = { ...scope(), limit: PAGE, ...where };
+    return "program" in params
+      ? nexus.request("nexus/conversation/transcript", params)
+      : nexus.request("nexus/session/transcript", params);
+  };
 
   /** One after the other: each is about what the one before it left. */
   function next(work: () => Promise<TranscriptResult>): Promise<TranscriptResult> {

@@ -147,6 +147,7 @@ function titleOf(page: TranscriptResult): string {
     plural(page.messages, "message"),
     `tokens by ${counter.name}${counter.exact ? "" : ", an estimate"}`,
     ...(page.cleared ? ["cleared: nothing of this is sent any more"] : []),
+    ...(page.readFrom ? [`not kept: read from the file of ${page.readFrom}`] : []),
   ];
   return parts.join(" · ");
 }
@@ -271,9 +272,9 @@ function nameOf(message: TranscriptMessage, speaker: Speaker, tools: ReadonlyMap
 
 const SHORTENED = "sent shortened";
 
-/** What became of a message; nothing of one that is sent as it is. */
+/** What became of a message; nothing of one that is sent as it is, or where that is not known. */
 function fateOf({ position }: TranscriptMessage, turn: TranscriptTurn, page: TranscriptResult): string | undefined {
-  if (page.cleared) return undefined; // the title says it
+  if (page.cleared || page.sentUnknown) return undefined; // the title says the first
   if (isIn(page.sent ?? [], position)) return page.shortened?.includes(position) ? SHORTENED : undefined;
   const { summary } = page;
   const isFolded = summary !== undefined && position < summary && !isIn(page.kept ?? [], position);

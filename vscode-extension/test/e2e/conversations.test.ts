@@ -1,5 +1,8 @@
-/** The kept conversations of one folder, without a chat: searched, exported, compacted and back, found again by a new window. */
-import { readFileSync } from "node:fs";
+/**
+ * The conversations of one folder, without a chat: searched, exported, compacted and back, found again by a new window;
+ * and one of Codex in the folder above, which is not kept.
+ */
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { afterAll, beforeAll, beforeEach, expect, test, vi } from "vitest";
 import type { Message, Receipt } from "../../src/protocol/index.ts";
@@ -19,6 +22,7 @@ beforeAll(
   prepared(async () => {
     folder = path.join(copyExample(world(), "conversations"), "backend/auth-service");
     other = await Daemon.start(world(), folder);
+    writeCodexSession(path.dirname(folder));
     for (const session of ["main", "keys", "audit"]) await say(session, `A heron stands in ${session}.`, "It does.");
     bench = await window({ workspace: folder, file: path.join(folder, ".nexus3/NEXUS.md") });
     await bench.ready();
@@ -45,6 +49,34 @@ test("a search lists every hit, and the chosen one leads to its conversation", a
   expect(hits.map((hit) => hit.session).sort()).toEqual(["audit", "keys", "main"]);
   await bench.picks("stands in keys").first().click();
   await showsConversation("keys");
+});
+
+test("one of Codex in the folder above is in the list with its sum, is found, and is read where it lies", async () => {
+  const row = bench.row("Conversations", "Which kingfisher?");
+  await row.waitFor();
+  const { total } = await other.request("nexus/conversation/list", here());
+  const rows = await until(
+    () => bench.rows("Conversations"),
+    (all) => all.at(-1)?.startsWith("sum, ") ?? false,
+  );
+  expect(rows.find((label) => label.startsWith("Which kingfisher?"))).toMatch(
+    /^Which kingfisher\?, Codex, \.\., 1,200 tokens, .*not kept, /,
+  );
+  expect(rows.at(-1)).toContain(`sum, ${total.conversations} conversations, ${whole(total.tokens)} tokens`);
+  await row.click();
+  const lines = bench.page.locator(".part.editor .view-lines").first();
+  await lines.locator("text=not kept: read from the file of Codex").waitFor();
+  await lines.locator("text=The blue one at the weir.").waitFor();
+
+  await bench.command("Nexus: Search Conversations");
+  await bench.answer("Search Conversations", "weir");
+  await bench.picks("assistant, Codex, not kept").waitFor();
+  await bench.picks("weir").first().click();
+  await until(
+    () => bench.page.locator(".part.editor .tab.active").innerText(),
+    (name) => name.includes("Which kingfisher"),
+  );
+  expect((await other.request("nexus/session/list", here())).sessions).toHaveLength(3); // nothing was kept
 });
 
 test("a conversation is exported as the daemon writes it", async () => {
@@ -97,6 +129,23 @@ test("a reloaded window shows the same conversation and the same figures", async
 
 function here() {
   return { workspaceFolder: uriOf(folder) };
+}
+
+/** A session of Codex as it writes one. */
+function writeCodexSession(cwd: string): void {
+  const directory = path.join(world().root, "home/.codex/sessions/2026/11/20");
+  const text = (role: string, type: string, said: string) =>
+    ["response_item", { type: "message", role, content: [{ type, text: said }] }] as const;
+  const usage = { input_tokens: 1_200, cached_input_tokens: 0, output_tokens: 5 };
+  const records = [
+    ["session_meta", { id: "r1", cwd }],
+    ["turn_context", { cwd, model: "gpt-5" }],
+    text("user", "input_text", "Which kingfisher?"),
+    text("assistant", "output_text", "The blue one at the weir."),
+    ["event_msg", { type: "token_count", info: { last_token_usage: usage } }],
+  ].map(([type, payload]) => JSON.stringify({ timestamp: "2026-11-20T10:00:00.000Z", type, payload }));
+  mkdirSync(directory, { recursive: true });
+  writeFileSync(path.join(directory, "rollout-2026-11-20T10-00-00-r1.jsonl"), `${records.join("\n")}\n`);
 }
 
 async function say(session: string, question: string, answer: string): Promise<void> {

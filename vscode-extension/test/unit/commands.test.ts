@@ -113,6 +113,7 @@ test("what is left or refused by the user asks nothing of the daemon, and says n
 test("the chosen hit of a search is opened, and its conversation is looked at", async () => {
   const hit = { session: "plan", thread: "t", position: 7, snippet: "a «word»", role: "user", seq: 2, created: "" };
   const other = { ...hit, position: 8, snippet: "a second «word»" };
+  nexus.answers["nexus/conversation/search"] = new NexusError("It is older.", "method-not-found");
   nexus.answers["nexus/session/search"] = { hits: [hit, other] };
   nexus.answers["nexus/session/transcript"] = { cleared: false };
   const second = (item: { label: string }) => item.label === "a second «word»";
@@ -127,6 +128,41 @@ test("the chosen hit of a search is opened, and its conversation is looked at", 
     [{ folder: FOLDER, session: "plan" }, target],
     [{ folder: FOLDER, session: "plan", thread: "t" }, target],
   ]);
+});
+
+test("a hit in a file, or in another folder, is read there; what is looked at stays", async () => {
+  const hit = { position: 7, snippet: "a «word»", role: "user", created: "" };
+  const own = { ...hit, session: "plan", thread: "t", seq: 2, workspaceFolder: FOLDER };
+  const above = { ...own, snippet: "above: «word»", workspaceFolder: "file:///w" };
+  const file = { program: "codex", programTitle: "Codex", id: "r1", title: "codex: Why?", uri: "file:///r1.jsonl" };
+  nexus.answers["nexus/conversation/search"] = {
+    hits: [own, above],
+    fileHits: [{ ...hit, ...file, snippet: "in a file: «word»" }],
+  };
+  for (const label of ["above: «word»", "in a file: «word»"]) {
+    mock.answers.push("word", (item: { label: string }) => item.label === label);
+    await run("nexus.searchSessions");
+  }
+  expect(transcripts).toEqual([
+    [
+      { folder: FOLDER, session: "plan", source: { program: "nexus", id: "t" } },
+      { position: 7, snippet: "above: «word»" },
+    ],
+    [
+      { folder: FOLDER, session: "codex: Why?", source: { program: "codex", id: "r1" } },
+      { position: 7, snippet: "in a file: «word»" },
+    ],
+  ]);
+  expect(focus.session).toBe("main");
+  nexus.answers["nexus/conversation/search"] = new NexusError("The disk is gone.", "failed");
+  mock.answers.push("word");
+  await run("nexus.searchSessions");
+  expect(lastMessage()).toBe("The disk is gone.");
+});
+
+test("a conversation that is not kept is read from its program", async () => {
+  await run("nexus.showTranscript", { folder: FOLDER, program: "codex", conversation: "r1", title: "Why?" });
+  expect(transcripts).toEqual([[{ folder: FOLDER, session: "Why?", source: { program: "codex", id: "r1" } }]]);
 });
 
 test("a conversation is read at its end, a row of its history at its message, and forked from a turn", async () => {

@@ -344,7 +344,7 @@ describe("the feed", () => {
     nexus.state = "ready";
     events.state.fire("ready");
     await settle();
-    expect(asked.map(([method]) => method)).toEqual(["session/list", "assistant/sessions"]);
+    expect(asked.map(([method]) => method)).toEqual(["session/list", "conversation/list", "assistant/sessions"]);
   });
 
   it("remembers the last compaction of the conversation that is looked at", async () => {

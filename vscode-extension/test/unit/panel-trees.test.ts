@@ -4,7 +4,7 @@ import { layerNodes } from "../../src/panel/layers";
 import { changes, type Node, textOf, walk } from "../../src/panel/node";
 import { rowTrees } from "../../src/panel/rows";
 import { PAGE, sessionNodes } from "../../src/panel/sessions";
-import type { AgentInfo, SessionInfo, UsageRow } from "../../src/protocol";
+import type { AgentInfo, ConversationInfo, ConversationListResult, SessionInfo, UsageRow } from "../../src/protocol";
 import { documented, example, FOLDER, usageOf } from "./panel-examples";
 
 /** A tree as text: two blanks a level, `label | description`. */
@@ -335,6 +335,65 @@ describe("sessions", () => {
     expect(nodes[0]).toMatchObject({ label: "s240", context: "session.current" });
     expect(nodes.at(-1)).toMatchObject({ label: "Show 100 more", description: "101 of 250" });
     expect(sessionNodes({ sessions, folder: FOLDER, current: "s240", shown: 300, now }).length).toBe(250);
+  });
+
+  const conversation = (program: string, id: string, more: Partial<ConversationInfo> = {}): ConversationInfo => ({
+    program,
+    programTitle: program === "codex" ? "Codex" : program === "nexus" ? "Nexus" : "Claude Code",
+    id,
+    title: `title of ${id}`,
+    folder: FOLDER,
+    lastTurn: "2026-11-20T12:30:00.000Z",
+    ...more,
+  });
+  const lacks = { costLacks: ["conversations of which no cost is known"] };
+
+  it("of all programs: in one order, with program, folder, tokens and cost, and their sum", () => {
+    const above = FOLDER.slice(0, FOLDER.lastIndexOf("/"));
+    const conversations: ConversationListResult = {
+      conversations: [
+        conversation("codex", "r1", { folder: above, tokens: 15_000, costUsd: 1.2, ...lacks }),
+        conversation("nexus", "t1", { kept: true, session: "s1", thread: "t1", workspaceFolder: FOLDER, tokens: 30 }),
+        conversation("claude-code", "c1/a7", { folder: `${FOLDER}/web`, parent: "c1", lastTurn: "" }),
+        conversation("nexus", "t9", { folder: "file:///elsewhere", kept: true, session: "s1", thread: "t9" }),
+      ],
+      total: { conversations: 4, tokens: 15_030, costUsd: 1.2, ...lacks },
+      failures: [{ uri: "file:///home/ana/opencode.db", message: "file is not a database" }],
+    };
+    const nodes = sessionNodes({
+      sessions: [one(1), { ...one(2), updated: "2026-11-20T12:59:00.000Z" }],
+      conversations,
+      folder: FOLDER,
+      current: "s1",
+      shown: PAGE,
+      now,
+    });
+    expect(nodes.map((node) => [node.id, node.label, node.description?.replace(/ · \d\d:\d\d$/, "")])).toEqual([
+      ["session:s2", "s2", "30 tokens · 2 messages"],
+      ["conversation:codex:r1", "title of r1", "Codex · .. · 15,000 tokens · at least $1.20 · not kept"],
+      ["session:s1", "s1", "current · 30 tokens · 2 messages"],
+      ["conversation:nexus:t9", "title of t9", "Nexus · /elsewhere · kept"],
+      ["conversation:claude-code:c1/a7", "title of c1/a7", "Claude Code · web · not kept"],
+      ["failures", "1 file not read", undefined],
+      ["sum", "4 conversations", "15,030 tokens · at least $1.20"],
+    ]);
+    expect(nodes[1]?.subject).toEqual({
+      folder: FOLDER,
+      program: "codex",
+      conversation: "r1",
+      title: "title of r1",
+    });
+    expect(nodes[1]?.command).toBe("nexus.showTranscript");
+    expect(textOf(nodes[5]?.tooltip)).toContain("file is not a database");
+    expect(textOf(nodes[6]?.tooltip)).toContain("no cost is known");
+  });
+
+  it("of the documented answer: a session that runs has a row of its own, until it is kept", () => {
+    const conversations = documented("nexus/conversation/list");
+    const { session } = documented("nexus/assistant/session");
+    const given = { sessions: [], conversations, folder: FOLDER, current: "main", shown: PAGE, now };
+    expect(sessionNodes(given).map((node) => node.description?.split(" · ")[0])).toEqual(["Claude Code"]);
+    expect(sessionNodes({ ...given, running: [session] })).toEqual([]);
   });
 });
 

@@ -7,6 +7,7 @@ import { folding, lenses, symbols } from "../../src/transcript/editor";
 import { bounded, joined, PAGE, pages } from "../../src/transcript/pages";
 import { longMessages, matchOf, placeOf, transcriptText } from "../../src/transcript/text";
 import { fakeNexus } from "./nexus";
+import { documented } from "./panel-examples";
 
 const NOON = "2026-11-20T12:00:00.000Z";
 const SHOWN_NOON = new Date(NOON).toLocaleString("en-GB", { dateStyle: "medium", timeStyle: "short" });
@@ -351,6 +352,26 @@ describe("around the text", () => {
     expect(made[0]?.command?.arguments).toEqual([uri.toString()]);
     expect(made[5]?.command?.arguments).toEqual([{ ...about, compaction: "c" }]);
   });
+});
+
+test("of a conversation that is not kept: where it is read, and nothing of what is not known", async () => {
+  const answer = documented("nexus/conversation/transcript");
+  const nexus = fakeNexus({ "nexus/conversation/transcript": answer });
+  const source = { program: "claude-code", id: answer.thread };
+  const about = { folder: "file:///w", session: "s".repeat(100), source };
+  const uri = uriOf(about);
+  expect(aboutOf(vscode.Uri.parse(uri.toString()))).toEqual(about);
+  expect(uri.path).toBe(`/w/${"s".repeat(60)}… (conversation)`);
+  const shown = pages(nexus, () => ({ workspaceFolder: "file:///w", ...source }));
+  const text = transcriptText(await shown.load());
+  expect(nexus.asked).toEqual([
+    ["nexus/conversation/transcript", { workspaceFolder: "file:///w", ...source, limit: PAGE }],
+  ]);
+  expect(text.text).toContain("not kept: read from the file of Claude Code");
+  expect(text.text).not.toContain("sent");
+  expect(text.turns[0]?.messages[0]?.isSent).toBe(true);
+  const made = lenses({ uri, about, pages: shown, session: about.session, text, folded: new Set() });
+  expect(made.map(({ command }) => command?.title)).toEqual(["Show 9 messages more"]);
 });
 
 test("what a document is about is in its URI, whatever the names", () => {
