@@ -384,7 +384,7 @@ class FolderTable(Generic[F]):
         """Rebuild what depends on files that changed on disk; None means that any may have."""
         entries = watch_entries(paths or ())
         for folder in self._folders.values():
-            folder.programs.changed(paths, entries)
+            folder.programs.changed(paths)
             if paths is None or folder.reload.snapshot is None or not folder.watched.isdisjoint(entries):
                 folder.reload.request("disk")  # which reloads agents, too
             elif not folder.watched_by_agents.isdisjoint(entries):
@@ -394,7 +394,7 @@ class FolderTable(Generic[F]):
         """Rebuild what depends on files whose text may have changed since folders began to read them."""
         entries = watch_entries(paths)
         for folder in self._folders.values():
-            folder.programs.changed(paths, entries)
+            folder.programs.changed(paths)
             if folder.watched.isdisjoint(entries) and folder.watched_by_agents.isdisjoint(entries):
                 continue
             read = [path for path in paths if not folder.watched.isdisjoint(watch_entries((path,)))]

@@ -5,7 +5,9 @@
    directories that it listed, and on files that appear in the folder with a name that it looked for.
 3. While a text is checked that somebody types, the folder's diagnostics wait: they would flicker. Before the
    first check, a folder without files of Nexus has none: perhaps nobody uses Nexus there.
-4. That a program does not read a file is no diagnostic: the lenses of the file say it.
+4. Programs write their settings in the user's home all the time: what changes outside of the folder is
+   checked after OUTSIDE_S, together with whatever else changes until then.
+5. That a program does not read a file is no diagnostic: the lenses of the file say it.
 """
 
 import asyncio
@@ -33,6 +35,7 @@ if TYPE_CHECKING:  # its imports take longer than the loop may wait
 logger = logging.getLogger(__name__)
 
 MOST_WATCHED = 1_000
+OUTSIDE_S = 5.0
 SETTINGS = ("/views/show", "/views/conversations")
 """Those that say which assistants are in use."""
 INSTRUCTIONS = "NEXUS.md"
@@ -51,6 +54,12 @@ class _Checked(NamedTuple):
     consulted: frozenset[str]
     read: frozenset[str]
     names: frozenset[str]
+
+    def depends_on(self, path: str, folder: str) -> bool:
+        """Whether a change of a path can change the check of the folder."""
+        directory, name = os.path.split(path)
+        is_consulted = path in self.consulted or directory + os.sep in self.consulted
+        return is_consulted or (name in self.names and within(path, folder))
 
 
 class ProgramChecks:
@@ -77,6 +86,7 @@ class ProgramChecks:
         self._settings: Effective | None = None
         self._checked: _Checked | None = None
         self._queue: TaskQueue[None] = TaskQueue(self._check, lambda _, later: later)
+        self._timer: asyncio.TimerHandle | None = None
 
     @property
     def watched(self) -> Iterable[str]:
@@ -85,36 +95,38 @@ class ProgramChecks:
         return sorted(consulted, key=lambda path: path.count(os.sep))[:MOST_WATCHED]
 
     def configure(self, snapshot: Snapshot) -> None:
-        """Take in a snapshot. The first one begins the checks, and so does other settings of views."""
+        """Take in a snapshot. The first one begins the checks; other settings of views ask for one."""
         before, self._settings = self._settings, snapshot.effective
         if before is None or any(before.get(name) != self._settings.get(name) for name in SETTINGS):
             self.request()
 
     def edited(self, path: str) -> None:
         """Check again if the text of a file was read."""
-        if self._checked is not None and path in self._checked.read:
+        if self._settings is not None and (self._checked is None or path in self._checked.read):
             self.request()
 
-    def changed(self, paths: Collection[str] | None, entries: Collection[str]) -> None:
-        """Check again if the files may have been read, or be read now; None: any file may have changed.
-
-        `entries` are those of the paths, as they are watched.
-        """
+    def changed(self, paths: Collection[str] | None) -> None:
+        """Check again if the files may have been read, or be read now; None: any file may have changed."""
         checked = self._checked
-        if checked is None:
+        if self._settings is None:
             return
-        is_read = paths is None or not checked.consulted.isdisjoint(entries)
-        if is_read or any(
-            os.path.basename(path) in checked.names and within(path, self._folder) for path in paths or ()
-        ):
+        if paths is None or checked is None:
             self.request()
+            return
+        relevant = [path for path in paths if checked.depends_on(path, self._folder)]
+        if any(within(path, self._folder) for path in relevant):
+            self.request()
+        elif relevant and self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(OUTSIDE_S, self.request)
 
     def request(self) -> None:
         """Check again: perhaps another program is in use."""
+        self._stop_timer()
         self._queue.request(None)
 
     async def close(self) -> None:
         """End the check under way."""
+        self._stop_timer()
         await self._queue.close()
 
     def findings(self, snapshot: Snapshot, overlays: Mapping[str, str]) -> Findings | None:
@@ -150,6 +162,11 @@ class ProgramChecks:
         is_named = CONFIG_DIRECTORY in path.split(os.sep) or os.path.basename(path) == INSTRUCTIONS
         return is_named and within(path, self._folder)
 
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
     async def _check(self, _: None) -> None:
         overlays, before = dict(self._overlays), self._checked
         assert self._settings is not None  # noqa: S101 - checks begin with the first ones
@@ -159,6 +176,8 @@ class ProgramChecks:
         try:
             submitted = self._executor.submit(tracing.carry(job, "check"))
             self._checked = await asyncio.wrap_future(submitted)
+            if self._is_outdated(self._checked):  # edited meanwhile: perhaps the check before did not read it
+                self.request()
         except Exception:  # a bug in one check must not keep what Nexus finds from the editor
             self._checked = None
             logger.exception("what the assistants in %s read was not checked", self._folder)

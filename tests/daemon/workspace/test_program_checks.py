@@ -1,14 +1,17 @@
 """What the assistants in use mind, as an editor shows it: at first, while one types, and after changes."""
 
+import asyncio
 import os
+import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from nexus_context.assistants.tracking import problems_in_use
 from support.desk import Desk, published, tell_story
 from support.talk import Talk, tell
-from support.waiting import wait_until
+from support.waiting import wait_until, yield_to_loop
 
 SETTINGS = "/b/.claude/settings.json"
 CUT = '{"permissions": {"deny": ["Read(./.env)"'
@@ -154,11 +157,66 @@ def test_a_bug_in_a_check_hides_nothing_that_nexus_finds(
     def fail(*_: object, **__: object) -> None:
         raise ValueError("a bug")
 
-    monkeypatch.setattr("nexus_context.assistants.tracking.problems_in_use.gather", fail)
+    monkeypatch.setattr("nexus_context.assistants.tracking.problems_in_use.check_in_use", fail)
 
     async def story(desk: Desk) -> None:
         write(desk, "/b/AGENTS.md", LOST)
         talk = await desk.client("/b")
         await is_shown(desk, talk, "/b/AGENTS.md", "prompt.import-missing")
+        monkeypatch.undo()
+        write(desk, SETTINGS, CUT)
+        await is_shown(desk, talk, SETTINGS, "assistant.void")
+
+    tell_story(tmp_path, story)
+
+
+def test_what_is_typed_during_the_first_check_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    may_end = threading.Event()
+    check_in_use = problems_in_use.check_in_use
+
+    def wait(*arguments: Any, **options: Any) -> Any:
+        may_end.wait(10)
+        return check_in_use(*arguments, **options)
+
+    monkeypatch.setattr(problems_in_use, "check_in_use", wait)
+
+    async def story(desk: Desk) -> None:
+        write(desk, SETTINGS, WHOLE)
+        talk = await desk.client("/b")
+        desk.open(talk, SETTINGS, WHOLE)
+        edit(desk, talk, SETTINGS, CUT, 2)
+        await yield_to_loop()
+        may_end.set()
+        await is_shown(desk, talk, SETTINGS, "assistant.void")
+
+    tell_story(tmp_path, story)
+
+
+def test_changes_in_the_home_are_checked_together_a_while_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checks = []
+    check_in_use = problems_in_use.check_in_use
+
+    def count(*arguments: Any, **options: Any) -> Any:
+        checks.append(arguments)
+        return check_in_use(*arguments, **options)
+
+    monkeypatch.setattr(problems_in_use, "check_in_use", count)
+    monkeypatch.setattr("nexus_daemon.workspace.program_checks.OUTSIDE_S", 0.5)
+
+    async def story(desk: Desk) -> None:
+        write(desk, SETTINGS, WHOLE)
+        write(desk, "/home/.claude/settings.json", "{}")
+        talk = await desk.client("/b")
+        await wait_until(lambda: desk.daemon.watcher.watched and checks)
+        await asyncio.sleep(0.3)
+        before = len(checks)
+        for count in range(5):
+            write(desk, "/home/.claude/settings.json", f'{{"cleanupPeriodDays": {count}}}')
+            await asyncio.sleep(0.02)
+        write(desk, "/home/.claude/settings.json", CUT)
+        await is_shown(desk, talk, "/home/.claude/settings.json", "assistant.void")
+        assert len(checks) <= before + 2
 
     tell_story(tmp_path, story)
