@@ -8,7 +8,7 @@ import pytest
 
 from nexus_context.config.picked_model import ModelChoice
 from nexus_context.ledger import open_ledger
-from nexus_context.ledger.opening import workspace_of
+from nexus_context.ledger.location import workspace_of
 from nexus_context.ledger.records import SessionOptions
 from nexus_daemon.cli import main
 from support.commands import use_home

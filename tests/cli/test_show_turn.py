@@ -10,7 +10,7 @@ import pytest
 from nexus_context.config.picked_model import ModelChoice
 from nexus_context.conversation.message import Message
 from nexus_context.ledger import open_ledger
-from nexus_context.ledger.opening import workspace_of
+from nexus_context.ledger.location import workspace_of
 from nexus_context.ledger.records import Counted, DirectMessage, NewTurn, SessionOptions
 from nexus_context.tokens.correction import UsageReport
 from nexus_context.turn.assembly import assemble

@@ -12,7 +12,7 @@ from typing import Any
 from nexus_context.assistants.importing import importers, jsonl
 from nexus_context.conversation.message import Message, ToolCall
 from nexus_context.ledger import open_ledger
-from nexus_context.ledger.opening import workspace_of
+from nexus_context.ledger.location import workspace_of
 from nexus_context.ledger.records import Counted, NewTurn, Turn
 from nexus_context.tokens import get_token_counter
 from support.editor import Editor, uri_of

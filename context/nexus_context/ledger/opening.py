@@ -1,7 +1,6 @@
 """Opening a ledger: its path, its permissions, its state.
 
-1. The path is the configured one, with `~/` for the user's home directory, else $NEXUS_STATE/ledger.db, else
-   nexus/ledger.db in the system's directory for user state.
+1. The path is that of `location`.
 2. A ledger of a newer version, or another program's database, is refused and left unchanged.
 3. A damaged ledger is set aside with all its files, and a new one is started. So is one that lacks
    acknowledged writes: emptied, older than its witness says, or another one.
@@ -21,7 +20,7 @@ from urllib.parse import quote
 
 import apsw
 
-from nexus_context.disk.user_state import NoStateDirectoryError, state_directory
+from nexus_context.disk.user_state import NoStateDirectoryError
 from nexus_context.ledger import (
     chain,
     forks,
@@ -37,13 +36,12 @@ from nexus_context.ledger.connections import Connections, File, Patience, config
 from nexus_context.ledger.errors import LedgerError
 from nexus_context.ledger.integrity import check_kind
 from nexus_context.ledger.lineage import Segment, segments, turn_ranges
+from nexus_context.ledger.location import place
 from nexus_context.ledger.records import Counted, NewTurn, Turn
 from nexus_context.ledger.rows import value
 from nexus_context.ledger.sqlite import SqliteLedger
 from nexus_context.ledger.sqlite_errors import failure, is_corrupt, refused
 from nexus_context.ledger.store import Ledger
-
-NAME = "ledger.db"
 
 LOOK = 2.0
 """Most seconds for verifying a file that another program changed; `verify` takes longer."""
@@ -145,42 +143,6 @@ class _Opening:
                 f"{broken.workspace} is not what was written from turn {broken.broken} on. nexus sessions "
                 "verify checks all sessions."
             )
-
-
-def workspace_of(folder: str) -> str:
-    """The name of a folder in the ledger: its absolute real path, as text even if its bytes are not.
-
-    Raises ValueError for a path that no folder can have.
-    """
-    return os.fsencode(os.path.realpath(folder)).decode("utf-8", "backslashreplace")
-
-
-def place(path: str | None, environ: Mapping[str, str]) -> str:
-    """Absolute path of the ledger. NoStateDirectoryError if nothing says where it is."""
-    if path is not None:
-        return _given(path, environ)
-    return os.path.join(environ.get("NEXUS_STATE") or state_directory(environ), NAME)
-
-
-def is_there(path: str | None, environ: Mapping[str, str]) -> bool:
-    """Whether there is a file at the ledger's place."""
-    try:
-        return os.path.lexists(place(path, environ))
-    except NoStateDirectoryError:
-        return False
-
-
-def _given(path: str, environ: Mapping[str, str]) -> str:
-    if path.startswith("~/"):
-        home = environ.get("HOME") or environ.get("USERPROFILE") or ""
-        path = os.path.join(home if os.path.isabs(home) else os.path.expanduser("~"), path[2:].lstrip("/"))
-    if not os.path.isabs(path):
-        raise LedgerError(
-            f"The ledger's path {path!r} (ledger.path) is not an absolute path: its meaning would depend on "
-            "the working directory. Write it from the root, or with ~/ for your home directory.",
-            code="ledger-read-only",
-        )
-    return path
 
 
 RETRY_S = 5.0

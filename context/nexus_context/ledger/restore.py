@@ -23,6 +23,7 @@ from nexus_context.ledger import backup, daily_backups, integrity, migrations, o
 from nexus_context.ledger.connections import Patience
 from nexus_context.ledger.errors import LedgerError
 from nexus_context.ledger.lineage import segments
+from nexus_context.ledger.location import place
 from nexus_context.ledger.rows import value
 from nexus_context.ledger.sqlite_errors import refused
 
@@ -73,7 +74,7 @@ def restore(path: str | None, environ: Mapping[str, str], chosen: str | None = N
 
     LedgerError if there is none, it is damaged, or it cannot be put in place; then nothing was changed.
     """
-    location = opening.place(path, environ)
+    location = place(path, environ)
     fresh = f"{location}.restoring-{os.getpid()}-{secrets.token_hex(4)}"
     damage: LedgerError | None = None
     try:

@@ -27,6 +27,7 @@ from nexus_context.ledger import (
     sessions,
 )
 from nexus_context.ledger.lineage import segments
+from nexus_context.ledger.location import NAME
 from nexus_context.ledger.records import DirectMessage, Turn
 from nexus_context.ledger.sqlite_errors import failure, is_corrupt, refused
 from nexus_context.ledger.store import Ledger
@@ -83,7 +84,7 @@ def salvage(
     """
     beside = os.path.dirname(target.location) or None  # what people said stays where it was
     with tempfile.TemporaryDirectory(prefix="nexus-", dir=beside) as directory:
-        copy = os.path.join(directory, opening.NAME)
+        copy = os.path.join(directory, NAME)
         try:
             in_use = os.path.exists(target.location) and os.path.samefile(broken, target.location)
             _copy(broken, copy, in_use=in_use)

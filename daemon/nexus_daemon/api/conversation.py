@@ -29,7 +29,7 @@ from nexus_context.assistants.tracking.conversations import (
 )
 from nexus_context.config.conversations import reads_conversations
 from nexus_context.errors import RequestError
-from nexus_context.ledger.opening import workspace_of
+from nexus_context.ledger.location import workspace_of
 from nexus_context.ledger.records import MirroredFile, SessionOrigin
 from nexus_context.ledger.search_query import expression
 from nexus_context.text.redact import redact

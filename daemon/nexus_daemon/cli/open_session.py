@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 from nexus_context.folder.layers.model import GLOBAL
 from nexus_context.folder.snapshot import Snapshot
-from nexus_context.ledger import open_ledger, opening
+from nexus_context.ledger import location, open_ledger, opening
 from nexus_context.ledger.errors import LedgerError
 from nexus_context.ledger.store import Ledger
 from nexus_daemon.cli import invocation, output
@@ -74,7 +74,7 @@ def load_folder(path: str) -> Snapshot:
 def workspace_of(path: str) -> str:
     """The ledger's name for a folder; LedgerError for a path that cannot be a folder."""
     try:
-        return opening.workspace_of(str(absolute(path)))
+        return location.workspace_of(str(absolute(path)))
     except ValueError:
         raise LedgerError(f"{path!r} cannot be a folder.", code="unknown-session") from None
 

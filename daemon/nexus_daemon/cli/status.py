@@ -15,7 +15,7 @@ from nexus_context.disk.files import exists
 from nexus_context.errors import RequestError, Severity
 from nexus_context.folder.snapshot import Snapshot
 from nexus_context.ledger import open_ledger
-from nexus_context.ledger.opening import place, workspace_of
+from nexus_context.ledger.location import place, workspace_of
 from nexus_context.tokens.vocabulary import ENCODINGS
 from nexus_context.turn.assembly import usage_of
 from nexus_context.turn.endpoint import endpoint_of

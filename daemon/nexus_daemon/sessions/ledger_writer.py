@@ -29,6 +29,7 @@ from nexus_context import ledger as ledgers
 from nexus_context.errors import RequestError
 from nexus_context.folder.layers.agent_definitions import MAIN
 from nexus_context.ledger.errors import LedgerError
+from nexus_context.ledger.location import is_there, workspace_of
 from nexus_daemon.process import lazy, tracing
 from nexus_daemon.sessions import ledger_events
 from nexus_daemon.sessions.correction_cache import CorrectionCache
@@ -143,13 +144,13 @@ class LedgerWriter:
         refuse_url(url)
         if self.store is None:
             opening = lazy.opening
-            is_stored = self._creates or opening.is_there(path, self._environ)
+            is_stored = self._creates or is_there(path, self._environ)
             self.store = (
                 ledgers.open_ledger(path, environ=self._environ) if is_stored else opening.in_memory()
             )
             with suppress(LedgerError):  # the conversations may be sound
                 self._messages = self.store.messages.newest()
-        workspace = "" if folder is None else lazy.opening.workspace_of(folder)
+        workspace = "" if folder is None else workspace_of(folder)
         if folder is not None and workspace not in self.heads:
             self.heads[workspace] = {one.name: one.head for one in self.store.sessions(workspace)}
             self.options.read(self.store, workspace)
@@ -157,14 +158,14 @@ class LedgerWriter:
 
     def find(self, folder: str | None, *, path: str | None, url: str | None) -> "FolderLedger | None":
         """As `open`; None if there is no ledger yet."""
-        if self.store is None and url is None and not lazy.opening.is_there(path, self._environ):
+        if self.store is None and url is None and not is_there(path, self._environ):
             return None
         return self.open(folder, path=path, url=url)
 
     def apart(self, folder: str) -> "FolderLedger":
         """An empty ledger in memory, for a conversation of the folder that nobody stores."""
         writer = LedgerWriter(self._environ, lambda _: None, creates=False)
-        return FolderLedger(writer, lazy.opening.in_memory(), lazy.opening.workspace_of(folder))
+        return FolderLedger(writer, lazy.opening.in_memory(), workspace_of(folder))
 
     def levels(self, ledger: "Ledger") -> "Levels":
         """The memory of the ledger's sessions, shared by all requests. In a thread that may block."""

@@ -14,8 +14,9 @@ import pytest
 from inline_snapshot import snapshot
 
 from nexus_context.conversation.message import Message, ToolCall
-from nexus_context.ledger import connections, integrity, open_ledger, opening
+from nexus_context.ledger import connections, integrity, open_ledger
 from nexus_context.ledger.errors import LedgerError
+from nexus_context.ledger.location import place, workspace_of
 from nexus_context.ledger.migrations import VERSION
 from nexus_context.ledger.rows import message_of, permissions_of, permissions_text, row_of
 from nexus_context.ledger.store import Ledger
@@ -76,9 +77,9 @@ def test_only_the_user_can_read_it(path: Path) -> None:
 
 
 def test_its_place_is_a_path_or_named_by_the_environment_or_the_users_own(tmp_path: Path) -> None:
-    assert opening.place("/x/y.db", {"NEXUS_STATE": "/z"}) == "/x/y.db"
-    assert opening.place(None, {"NEXUS_STATE": "/z"}) == "/z/ledger.db"
-    own = opening.place(None, {})
+    assert place("/x/y.db", {"NEXUS_STATE": "/z"}) == "/x/y.db"
+    assert place(None, {"NEXUS_STATE": "/z"}) == "/z/ledger.db"
+    own = place(None, {})
     assert os.path.isabs(own) and own.endswith(os.path.join("nexus", "ledger.db"))
     ledger = open_ledger(environ={"NEXUS_STATE": str(tmp_path / "state")})
     assert (ledger.location, ledger.persists) == (str(tmp_path / "state" / "ledger.db"), True)
@@ -123,13 +124,13 @@ def test_a_folder_whose_path_is_no_text_has_sessions(path: Path, tmp_path: Path)
         os.mkdir(folder)
     except OSError:
         pytest.skip("the system has no such folders")
-    workspace = opening.workspace_of(os.fsdecode(folder))
+    workspace = workspace_of(os.fsdecode(folder))
     assert workspace == f"{os.path.realpath(tmp_path)}/caf\\xe9"
     with ledger_in(path) as ledger:
         ledger.append(workspace, "main", turn("u1"))
         assert [one.workspace for one in ledger.sessions(workspace)] == [workspace]
     with pytest.raises(ValueError, match="null"):
-        opening.workspace_of("a\0b")
+        workspace_of("a\0b")
 
 
 # ---------------------------------------------------------------- newer and strange

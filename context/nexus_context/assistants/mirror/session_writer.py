@@ -30,7 +30,7 @@ from nexus_context.assistants.mirror.transcript_files import TranscriptFile
 from nexus_context.assistants.opencode import export as opencode_export
 from nexus_context.assistants.sessions.model import utc
 from nexus_context.ledger.errors import HeadMovedError, LedgerError
-from nexus_context.ledger.opening import workspace_of
+from nexus_context.ledger.location import workspace_of
 from nexus_context.ledger.records import MirroredFile, MirroredSession, MirrorTurns, NewTurn, SessionOrigin
 from nexus_context.ledger.store import Ledger
 from nexus_context.text.decoding import decode_as

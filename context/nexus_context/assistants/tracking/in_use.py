@@ -4,7 +4,8 @@
    the latest first, then those that have files here, the installed ones first.
 2. A program runs here while a session of the folder, or of one inside, grows. It was used here if a session
    there is not older than RECENT_S.
-3. Nexus is in use where the project has files of its own (`.nexus3`, NEXUS.md), and where nothing else is.
+3. Nexus is in use where somebody talked with it lately, where the project has files of its own (`.nexus3`,
+   NEXUS.md), and where nothing else is.
 4. A view that the setting `views.show` names is in use, and the first.
 5. Where the setting `views.conversations` is off, files alone decide: no session is looked for.
 """
@@ -28,6 +29,7 @@ from nexus_context.config.conversations import reads_conversations
 from nexus_context.config.merge import Effective
 from nexus_context.disk.files import which
 from nexus_context.folder.layers.walk import CONFIG_DIRECTORY
+from nexus_context.ledger.own_chats import last_own_turn
 
 NEXUS = "nexus"
 AUTO = "auto"
@@ -79,7 +81,15 @@ def read_views(surroundings: Surroundings, disk: Disk, settings: Effective) -> F
     """The views of a folder now, by its sessions and files; `settings` are those of the folder."""
     place = Place(surroundings.user_home, surroundings.environ, reads_conversations(settings))
     found = find_sessions(place, surroundings.folder)
-    views = find_views(surroundings, disk, found.sessions, time.time(), picked=settings.get("/views/show"))
+    own_turn = last_own_turn(settings.get("/ledger/path"), surroundings.environ, surroundings.folder)
+    views = find_views(
+        surroundings,
+        disk,
+        found.sessions,
+        time.time(),
+        picked=settings.get("/views/show"),
+        own_turn=own_turn,
+    )
     return FolderViews(views, found.sessions, found.notice)
 
 
@@ -90,14 +100,17 @@ def find_views(
     now: float,
     *,
     picked: str = AUTO,
+    own_turn: str | None = None,
 ) -> tuple[FolderView, ...]:
     """All views, the one to show first; `sessions` are those of the folder, the latest first.
 
-    `now` is in seconds since 1970; `picked` is the setting `views.show`.
+    `now` is in seconds since 1970; `picked` is the setting `views.show`. `own_turn` is the time (ISO 8601) of
+    the last turn of a chat with Nexus.
     """
     ranked = list(_programs(surroundings, disk, sessions, now))
     is_alone = picked == AUTO and not any(view.in_use for *_, view in ranked)
-    ranked.append(_nexus(surroundings, disk, is_alone=is_alone))
+    own_idle = None if own_turn is None else now - seconds(own_turn)
+    ranked.append(_nexus(surroundings, disk, own_idle, is_alone=is_alone))
     views = [view for *_, view in sorted(ranked, key=lambda each: each[:2])]
     first = [structs.replace(view, in_use=True, reason=PICKED) for view in views if view.name == picked]
     return *first, *(view for view in views if view.name != picked)
@@ -125,7 +138,10 @@ def _programs(
             yield 5, idle, FolderView(name, program.title, reason, in_use=False, model=model)
 
 
-def _nexus(surroundings: Surroundings, disk: Disk, *, is_alone: bool) -> _Ranked:
+def _nexus(surroundings: Surroundings, disk: Disk, own_idle: float | None, *, is_alone: bool) -> _Ranked:
+    if own_idle is not None and own_idle <= RECENT_S:
+        reason = f"last used here {_ago(max(own_idle, 0.0))}"
+        return 1, own_idle, FolderView(NEXUS, "Nexus", reason, in_use=True)
     mark = find_mark((CONFIG_DIRECTORY, INSTRUCTIONS), surroundings, disk)
     if mark is not None:
         return 2, 0.0, FolderView(NEXUS, "Nexus", f"{mark} is here", in_use=True)

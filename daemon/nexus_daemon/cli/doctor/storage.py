@@ -107,7 +107,7 @@ def _free_space(name: str, path: str) -> Iterator[Check]:
 
 def _ledger_path() -> str:
     """The ledger without the settings of a folder: `nexus_context.ledger.opening` with less to import."""
-    from nexus_context.ledger.opening import place
+    from nexus_context.ledger.location import place
 
     return place(None, current().environ)
 

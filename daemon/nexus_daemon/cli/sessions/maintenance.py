@@ -6,7 +6,8 @@ import re
 import msgspec
 
 from nexus_context.disk import files
-from nexus_context.ledger import daily_backups, opening
+from nexus_context.ledger import daily_backups
+from nexus_context.ledger.location import place
 from nexus_context.ledger.records import Verification, Verified
 from nexus_context.ledger.restore import restore
 from nexus_context.ledger.salvage import salvage
@@ -63,7 +64,7 @@ def run_restore(options: argparse.Namespace) -> int:
     check_settings(snapshot, writes=True)
     path, environ = snapshot.effective.get("/ledger/path"), invocation.current().environ
     if options.list:
-        backups = daily_backups.list_backups(opening.place(path, environ))
+        backups = daily_backups.list_backups(place(path, environ))
         if options.json:
             output.json_value([each._asdict() for each in backups])
         else:

@@ -10,7 +10,11 @@ from nexus_context.assistants.programs import PROGRAMS
 from nexus_context.assistants.reading.disk import Disk
 from nexus_context.assistants.reading.model import Surroundings
 from nexus_context.assistants.sessions.model import AssistantSession
-from nexus_context.assistants.tracking.in_use import FolderView, find_views
+from nexus_context.assistants.tracking.in_use import FolderView, find_views, read_views
+from nexus_context.ledger.own_chats import last_own_turn
+from support.fixture import write_fixture
+from support.folders import load_folder
+from support.ledgers import ledger_in, turn
 
 NOW = datetime(2026, 11, 29, 12, tzinfo=UTC)
 MINUTE, HOUR, DAY = 1, 60, 24 * 60
@@ -131,3 +135,41 @@ def test_what_a_program_has_in_the_home_is_no_mark_of_a_project_there(tmp_path: 
     assert in_use() == ["Nexus: no assistant is in use here"]
     (tmp_path / ".mcp.json").write_text("{}")
     assert in_use() == ["Claude Code: not installed, but .mcp.json is here"]
+
+
+@pytest.mark.parametrize(
+    ("folder", "events", "expected"),
+    [
+        ("", [None], "last used here 1 min ago"),
+        ("", [{"type": "import", "file": "x.jsonl"}], "nothing of it is here"),
+        ("", [{"type": "import", "file": "x.jsonl"}, None], "last used here 1 min ago"),
+        ("/api", [None], "last used here 1 min ago"),
+        ("-else", [None], "nothing of it is here"),
+    ],
+)
+def test_a_chat_with_nexus_makes_it_a_view_in_use(
+    tmp_path: Path, folder: str, events: list[dict[str, str] | None], expected: str
+) -> None:
+    work = tmp_path / "home" / "work"
+    for path in (work / ".git" / "HEAD", work / "CLAUDE.md"):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("x")
+    with ledger_in(tmp_path / "ledger.db") as ledger:
+        for event in events:
+            ledger.append(os.path.realpath(work) + folder, "main", turn("u1 a1", event=event))
+        environ = {"PATH": "", "NEXUS_STATE": str(tmp_path)}
+        surroundings = Surroundings(os.path.realpath(work), str(tmp_path / "home"), environ)
+        snapshot = load_folder(write_fixture("//- /home/work/CLAUDE.md\nx\n", tmp_path), "/home/work")
+        found = read_views(surroundings, Disk(), snapshot.effective).views
+    reasons = {view.name: view.reason for view in found}
+    assert reasons["nexus"] == expected
+    assert found[0].name == ("nexus" if "used" in expected else "claude-code")
+
+
+@pytest.mark.parametrize("data", [None, b"", b"no database"])
+def test_a_ledger_that_cannot_be_read_is_no_chat(tmp_path: Path, data: bytes | None) -> None:
+    if data is not None:
+        (tmp_path / "ledger.db").write_bytes(data)
+    assert last_own_turn(None, {"NEXUS_STATE": str(tmp_path)}, "/work") is None
+    assert last_own_turn("relative.db", {}, "/work") is None
+    assert sorted(os.listdir(tmp_path)) == ([] if data is None else ["ledger.db"])

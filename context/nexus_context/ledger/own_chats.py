@@ -1,0 +1,47 @@
+"""When somebody last talked with Nexus itself in a folder, without opening a ledger."""
+
+from collections.abc import Mapping
+from contextlib import closing
+from os import sep
+from urllib.parse import quote
+
+import apsw
+
+from nexus_context.disk.files import file_stamp
+from nexus_context.disk.user_state import NoStateDirectoryError
+from nexus_context.ledger.errors import LedgerError
+from nexus_context.ledger.location import place, workspace_of
+
+_PATIENCE_MS = 50
+_LAST = """
+SELECT max(turn.created) FROM session
+JOIN thread ON thread.id = session.thread
+JOIN turn ON turn.id = (thread.id << 32) + thread.seq
+WHERE (session.workspace = ?1 OR (session.workspace > ?2 AND session.workspace < ?3))
+AND ifnull(turn.event, '') NOT LIKE '{"type":"import"%'
+"""
+"""Only the last turn of each session is looked at: the time does not grow with their histories."""
+
+
+def last_own_turn(path: str | None, environ: Mapping[str, str], folder: str) -> str | None:
+    """The time (ISO 8601, UTC) of the last turn of a chat with Nexus in a folder, or inside it.
+
+    Conversations of other programs that the ledger keeps count once they go on here. `path` is the setting
+    `ledger.path`. None if there was no chat, or if the ledger is not there or cannot be read now.
+    """
+    try:
+        location, workspace = place(path, environ), workspace_of(folder)
+    except (NoStateDirectoryError, LedgerError, ValueError):
+        return None
+    if file_stamp(location) is None:
+        return None
+    below = workspace.rstrip(sep) + sep
+    try:
+        uri = f"file:{quote(location)}?mode=ro"
+        flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
+        with closing(apsw.Connection(uri, flags=flags)) as connection:
+            connection.set_busy_timeout(_PATIENCE_MS)
+            row = connection.execute(_LAST, (workspace, below, f"{below[:-1]}{chr(ord(sep) + 1)}")).fetchone()
+    except (apsw.Error, OSError):
+        return None
+    return None if row is None or row[0] is None else str(row[0])
