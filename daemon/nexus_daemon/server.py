@@ -251,10 +251,20 @@ def _documents(connection: Connection) -> dict[str, Callable[[Any], Any]]:
         lenses_of = await connection.work(lambda: api.lenses.lenses_of)  # its import takes long
         return await lenses_of(connection, view)
 
+    async def definition(params: lsp_types.DefinitionParams) -> list[dict[str, Any]]:
+        connection.start()
+        return await api.navigation.definition(connection, params)
+
+    async def document_link(params: lsp_types.DocumentLinkParams) -> list[dict[str, Any]]:
+        connection.start()
+        return await api.navigation.document_links(connection, params)
+
     return {
         "textDocument/didOpen": opened,
         "textDocument/didChange": changed,
         "textDocument/didClose": closed,
         "textDocument/codeAction": code_action,
         "textDocument/codeLens": code_lens,
+        "textDocument/definition": definition,
+        "textDocument/documentLink": document_link,
     }

@@ -177,6 +177,11 @@ def test_a_setting_has_its_value_and_the_files_that_set_it(
     assert answers_of(monorepo, capsys, "sandbox_mode") == {
         "Codex": ["No file sets it: Codex uses its default."]
     }
+    Path(monorepo.path("/home/a/.claude/settings.json")).write_text('{"modle": "sonnet"}')
+    assert answers_of(monorepo, capsys, "modle")["Claude Code"][0::2] == [
+        "Claude Code has no setting `modle`: it has no effect.",
+        '~/a/.claude/settings.json:1: "sonnet" (does not count)',
+    ]
     [nexus] = answers_of(monorepo, capsys, "/context/max_tokens").items()
     assert nexus[0] == "Nexus" and nexus[1][0] == "The default of Nexus."
 
@@ -194,8 +199,12 @@ def test_a_line_lands_where_each_assistant_sends_it(
     comment = answers_of(monorepo, capsys, "CLAUDE.md:3")
     assert comment["Claude Code"][0] == "Claude Code sends the file without this line."
     imported = answers_of(monorepo, capsys, "style.md:1")
-    assert "~/a/CLAUDE.md:1: imports it" in imported["Claude Code"]
+    assert "~/a/CLAUDE.md:6: imports it" in imported["Claude Code"]
     assert imported["Codex"][0] == "Codex does not read it."
+    settings = answers_of(monorepo, capsys, ".claude/settings.json:2")["Claude Code"][0]
+    assert settings == "Claude Code takes settings from it: `nexus explain KEY` says which one is in force."
+    servers = answers_of(monorepo, capsys, ".mcp.json:1")["Claude Code"][0]
+    assert servers.startswith("Claude Code takes MCP servers from it")
     assert answers_of(monorepo, capsys, "AGENTS.md")["Codex"][-1] == "4 tokens"
 
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from nexus_daemon.api import mcp as mcp
     from nexus_daemon.api import memory as memory
     from nexus_daemon.api import model as model
+    from nexus_daemon.api import navigation as navigation
     from nexus_daemon.api import server_answers as server_answers
     from nexus_daemon.api import session as session
     from nexus_daemon.api import skill as skill
@@ -54,6 +55,7 @@ else:  # 100 ms that the reply to `initialize` must not wait for
             "mcp",
             "memory",
             "model",
+            "navigation",
             "server_answers",
             "session",
             "skill",

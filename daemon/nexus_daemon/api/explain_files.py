@@ -22,6 +22,7 @@ from nexus_context.assistants.views.setting_values import SettingValue, find_set
 from nexus_context.assistants.views.subjects import FileLine, NamedServer
 from nexus_context.config.check import describe
 from nexus_context.errors import RequestError, Span
+from nexus_context.folder.prompt.imports import import_targets
 from nexus_context.text.json import pointer_text
 from nexus_context.text.lines import LineIndex
 from nexus_context.text.redact import printable_setting
@@ -91,14 +92,20 @@ def _setting_answers(text: str, name: str, scene: "Scene") -> Iterator[protocol.
     found = find_setting(name, text, settings, scene.disk)
     if found is None:
         return
-    stop = settings.stop
+    stop, is_known = settings.stop, found.is_known is not False
     yield protocol.ExplainAnswer(
         assistant=name,
         version=_version(name),
         reason=_setting_reason(PROGRAMS[name].title, text, found),
         value=found.value,
         chain=[
-            _link(scene, each.path, each.span, _as_text(each.value), wins=each.counts)
+            _link(
+                scene,
+                each.path,
+                each.span,
+                _as_text(each.value),
+                wins=each.counts and is_known,
+            )
             for each in found.sources
         ],
         note=None if stop is None else f"It does not start here: {stop.message}",
@@ -184,10 +191,13 @@ def _assistant_line(
     return protocol.ExplainAnswer(
         assistant=name,
         version=profile.assistant.version,
-        reason=_line_reason(profile, use, landing),
+        reason=_line_reason(profile, use, landing) or _other_use(profile, subject.path, scene),
         chain=[
             _place(subject, wins=landing is not None),
-            *(_link(scene, path, Span(0, 0), "imports it", wins=True) for path in sorted(importers)),
+            *(
+                _link(scene, path, _import_span(path, subject.path, scene), "imports it", wins=True)
+                for path in sorted(importers)
+            ),
         ],
         tokens=0 if landing is None and use.use != "later" else tokens,
         exact=counter.exact,
@@ -198,15 +208,31 @@ def _line_tokens(line: int, lines: Sequence[str], counter: TokenCounter) -> int:
     return counter.count(f"{lines[line - 1]}\n")
 
 
-def _line_reason(profile: Profile, use: AssistantUse, landing: Landing | None) -> str:
+def _import_span(importer: str, path: str, scene: "Scene") -> Span:
+    """Where a file imports another one; its beginning if it cannot be found."""
+    text, home = scene.disk.text(importer) or "", scene.surroundings.user_home
+    targets = import_targets(importer, text, home)
+    return next((span for span, target in targets if scene.disk.real(target) == path), Span(0, 0))
+
+
+def _other_use(profile: Profile, path: str, scene: "Scene") -> str:
+    """What a program does with a file that is no text for its model."""
+    assistant = profile.assistant
+    settings = PROGRAMS[assistant.name].settings(scene.disk.anew(), scene.surroundings)
+    if any(each.path == path for each in settings.files):
+        return f"{assistant.title} takes settings from it: `nexus explain KEY` says which one is in force."
+    if any(each.path == path for each in profile.servers):
+        return f"{assistant.title} takes MCP servers from it: `nexus explain mcp:NAME` says which ones start."
+    return f"{assistant.title} does not read it."
+
+
+def _line_reason(profile: Profile, use: AssistantUse, landing: Landing | None) -> str | None:
     title = profile.assistant.title
     if use.use in ("sent", "cut") and landing is not None:
         return landing.sentence
     if use.use == "sent":
         return f"{title} sends the file without this line."
-    if use.reason is not None:
-        return use.reason
-    return f"{title} does not read it."
+    return use.reason
 
 
 def _own_line(subject: FileLine, lines: Sequence[str], scene: "Scene") -> protocol.ExplainAnswer:

@@ -241,6 +241,8 @@ FEATURES: dict[str, Any] = {
     "textDocument/didClose": None,
     "textDocument/codeAction": {"codeActionKinds": ["quickfix"]},
     "textDocument/codeLens": {"resolveProvider": False},
+    "textDocument/definition": {},
+    "textDocument/documentLink": {"resolveProvider": False},
 }
 """Every LSP method that is handled here, with its options."""
 

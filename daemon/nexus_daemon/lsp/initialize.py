@@ -14,6 +14,8 @@ from nexus_daemon.process.version import PROTOCOL
 _PROVIDERS = {
     "textDocument/codeAction": "codeActionProvider",
     "textDocument/codeLens": "codeLensProvider",
+    "textDocument/definition": "definitionProvider",
+    "textDocument/documentLink": "documentLinkProvider",
 }
 """Feature → its key in `ServerCapabilities`; the value is the feature's options."""
 _INCREMENTAL = 2  # of `TextDocumentSyncKind`

@@ -11,7 +11,7 @@ import msgspec
 
 from nexus_context.text.decoding import convert_to
 from nexus_daemon.lsp import framing
-from nexus_daemon.protocol.shapes import Range
+from nexus_daemon.protocol.shapes import Position, Range
 
 Encoding = Literal["utf-8", "utf-16", "utf-32"]
 ENCODINGS: tuple[Encoding, ...] = ("utf-8", "utf-16", "utf-32")
@@ -92,6 +92,15 @@ class CodeLensParams(Value, frozen=True):
     text_document: TextDocumentIdentifier
 
 
+class DocumentLinkParams(Value, frozen=True):
+    text_document: TextDocumentIdentifier
+
+
+class DefinitionParams(Value, frozen=True):
+    text_document: TextDocumentIdentifier
+    position: Position
+
+
 class CodeActionContext(Value, frozen=True):
     only: tuple[str, ...] | None = None
 
@@ -158,6 +167,8 @@ HOT: dict[str, type[Value]] = {
     "textDocument/didClose": DidCloseParams,
     "textDocument/codeAction": CodeActionParams,
     "textDocument/codeLens": CodeLensParams,
+    "textDocument/definition": DefinitionParams,
+    "textDocument/documentLink": DocumentLinkParams,
     "workspace/didChangeWorkspaceFolders": DidChangeWorkspaceFoldersParams,
     "workspace/didChangeWatchedFiles": DidChangeWatchedFilesParams,
     "workspace/executeCommand": ExecuteCommandParams,

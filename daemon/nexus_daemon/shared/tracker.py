@@ -36,6 +36,8 @@ REPEATABLE = frozenset(
     {
         "textDocument/codeAction",
         "textDocument/codeLens",
+        "textDocument/definition",
+        "textDocument/documentLink",
         "nexus/context/assemble",
         "nexus/context/preview",
         "nexus/context/usage",

@@ -44,6 +44,8 @@ async def quiet(desk: Desk, talk: Talk) -> None:
         await folder.current()
         if folder.agents is not None:
             await folder.agents.current()
+        if not folder.programs._queue.is_cancelled:  # noqa: SLF001 - nobody else waits for it
+            await folder.programs._queue.settled()  # noqa: SLF001
 
 
 def versions(desk: Desk, talk: Talk, path: str) -> list[int | None]:

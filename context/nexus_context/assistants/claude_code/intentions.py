@@ -60,6 +60,11 @@ class WrittenImport(NamedTuple):
     globs: Sequence[str]
 
 
+def _shown(path: str, folder: str) -> str:
+    """A path for people: from the folder where it is inside."""
+    return os.path.relpath(path, folder) if is_within(path, folder) else path
+
+
 def check_import(disk: Disk, folder: str, each: WrittenImport) -> Iterator[Problem]:
     """Report an import that brings nothing, or more than it seems to."""
     target, whole = each.target, disk.text(each.path) or ""
@@ -71,7 +76,7 @@ def check_import(disk: Disk, folder: str, each: WrittenImport) -> Iterator[Probl
         if not disk.is_file(shorter):
             if disk.hides(target) or not _can_be_path(disk, each):
                 return
-            code, message = "assistant.import", f"{target} does not exist. {_CORRECT}"
+            code, message = "assistant.import", f"{_shown(target, folder)} does not exist. {_CORRECT}"
         else:
             end = target[len(shorter) :]
             code = "assistant.import"
@@ -80,7 +85,8 @@ def check_import(disk: Disk, folder: str, each: WrittenImport) -> Iterator[Probl
             fix = Fix("Insert a blank", (Edit(before, " "),))
     elif target in each.chain:
         code = "assistant.import-cycle"
-        message = f"{target} imports this file, so this import brings nothing. Remove one of the two."
+        shown = _shown(target, folder)
+        message = f"{shown} imports this file, so this import brings nothing. Remove one of the two."
     elif len(each.chain) >= DEEPEST:
         code = "assistant.import-depth"
         message = f"Claude Code reads imports {DEEPEST - 1} deep; this one is deeper. Import it further up."

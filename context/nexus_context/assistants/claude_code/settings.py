@@ -164,6 +164,12 @@ def _check(document: JsonDocument) -> Iterator[Problem]:
             span = document.key_span((key,)) or Span(0, 0)
             code, level = "assistant.not-modelled", Severity.INFORMATION
             yield Problem(document.path, span, code, level, message=message)
+    permissions, nested = value.get("permissions"), known["permissions"]["properties"]
+    permissions = permissions if isinstance(permissions, dict) else {}
+    for key in permissions:
+        if key not in nested and not key.startswith(COMMENT_PREFIX):
+            message = f"Claude Code {VERSION} has no setting `permissions.{key}`: it has no effect."
+            yield _no_effect(document, ("permissions", key), message + _hint(key, nested, permissions))
 
 
 def _refused(document: JsonDocument, value: dict[str, Any]) -> list[Problem]:

@@ -29,7 +29,7 @@ from nexus_context.config.conversations import reads_conversations
 from nexus_context.config.merge import Effective
 from nexus_context.disk.files import which
 from nexus_context.folder.layers.walk import CONFIG_DIRECTORY
-from nexus_context.ledger.own_chats import last_own_turn
+from nexus_context.ledger.nexus_chats import last_nexus_turn
 
 NEXUS = "nexus"
 AUTO = "auto"
@@ -81,7 +81,7 @@ def read_views(surroundings: Surroundings, disk: Disk, settings: Effective) -> F
     """The views of a folder now, by its sessions and files; `settings` are those of the folder."""
     place = Place(surroundings.user_home, surroundings.environ, reads_conversations(settings))
     found = find_sessions(place, surroundings.folder)
-    own_turn = last_own_turn(settings.get("/ledger/path"), surroundings.environ, surroundings.folder)
+    own_turn = last_nexus_turn(settings.get("/ledger/path"), surroundings.environ, surroundings.folder)
     views = find_views(
         surroundings,
         disk,

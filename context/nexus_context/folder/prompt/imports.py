@@ -25,6 +25,7 @@ import functools
 import os
 import re
 from collections.abc import Callable, Iterator
+from itertools import islice
 from typing import NamedTuple
 
 from nexus_context.disk.containment import contained, reported
@@ -218,11 +219,18 @@ def import_tokens(text: str) -> Iterator[_Token]:
 
 def imported_paths(path: str, text: str, user_home: str) -> list[str]:
     """The text files that the imports of a file name, whether or not it may import them."""
-    return [
-        _absolute(path, name, user_home)
-        for name in (token.name for token in import_tokens(text))
-        if name.lower().endswith(_TEXT_SUFFIXES) and not (is_too_long(name) or is_impossible(name))
-    ]
+    targets = (target for _, target in import_targets(path, text, user_home))
+    return [target for target in targets if target.lower().endswith(_TEXT_SUFFIXES)]
+
+
+def import_targets(path: str, text: str, user_home: str) -> Iterator[tuple[Span, str]]:
+    """What looks like an import in a file, with the path that it names, whether or not it may import that.
+
+    The first MAX_LOOKUPS of them.
+    """
+    for name, span in islice(import_tokens(text), MAX_LOOKUPS):
+        if not (is_too_long(name) or is_impossible(name)):
+            yield span, _absolute(path, name, user_home)
 
 
 def _absolute(importer: str, name: str, user_home: str) -> str:

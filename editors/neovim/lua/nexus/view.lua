@@ -253,6 +253,10 @@ end
 --- :NexusInit [directory]
 function M.init(call)
   local folder = vim.fs.normalize(vim.fs.abspath(call.args ~= '' and call.args or vim.fn.getcwd()))
+  if vim.fn.isdirectory(folder) == 0 then
+    vim.notify('nexus: ' .. folder .. ' is no directory', vim.log.levels.ERROR)
+    return
+  end
   nexus.request('nexus/workspace/init', folder, {}, function(result)
     local function list(uris)
       return vim

@@ -94,6 +94,19 @@ def test_a_void_file_says_what_is_not_in_force(tmp_path: Path) -> None:
             ),
         ),
         (
+            {"permissions": {"alow": ["Read"], "deny": []}},
+            snapshot(
+                [
+                    (
+                        '"alow"',
+                        "assistant.no-effect",
+                        "Claude Code 2.1.330 has no setting `permissions.alow`: it has no effect.",
+                        "Did you mean `allow`?",
+                    )
+                ]
+            ),
+        ),
+        (
             {"hooks": {"PreTooluse": []}},
             snapshot(
                 [

@@ -11,7 +11,7 @@ from nexus_context.assistants.reading.disk import Disk
 from nexus_context.assistants.reading.model import Surroundings
 from nexus_context.assistants.sessions.model import AssistantSession
 from nexus_context.assistants.tracking.in_use import FolderView, find_views, read_views
-from nexus_context.ledger.own_chats import last_own_turn
+from nexus_context.ledger.nexus_chats import last_nexus_turn
 from support.fixture import write_fixture
 from support.folders import load_folder
 from support.ledgers import ledger_in, turn
@@ -170,6 +170,6 @@ def test_a_chat_with_nexus_makes_it_a_view_in_use(
 def test_a_ledger_that_cannot_be_read_is_no_chat(tmp_path: Path, data: bytes | None) -> None:
     if data is not None:
         (tmp_path / "ledger.db").write_bytes(data)
-    assert last_own_turn(None, {"NEXUS_STATE": str(tmp_path)}, "/work") is None
-    assert last_own_turn("relative.db", {}, "/work") is None
+    assert last_nexus_turn(None, {"NEXUS_STATE": str(tmp_path)}, "/work") is None
+    assert last_nexus_turn("relative.db", {}, "/work") is None
     assert sorted(os.listdir(tmp_path)) == ([] if data is None else ["ledger.db"])

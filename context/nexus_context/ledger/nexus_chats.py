@@ -23,7 +23,7 @@ AND ifnull(turn.event, '') NOT LIKE '{"type":"import"%'
 """Only the last turn of each session is looked at: the time does not grow with their histories."""
 
 
-def last_own_turn(path: str | None, environ: Mapping[str, str], folder: str) -> str | None:
+def last_nexus_turn(path: str | None, environ: Mapping[str, str], folder: str) -> str | None:
     """The time (ISO 8601, UTC) of the last turn of a chat with Nexus in a folder, or inside it.
 
     Conversations of other programs that the ledger keeps count once they go on here. `path` is the setting
