@@ -9,7 +9,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from nexus_context.errors import Problem, Span
+from nexus_context.errors import Problem
 from nexus_daemon import api, features
 from nexus_daemon.api.methods import FEATURES, METHODS, Handler, Method
 from nexus_daemon.lsp import convert, lsp_types
@@ -233,13 +233,28 @@ def _documents(connection: Connection) -> dict[str, Callable[[Any], Any]]:
         if only is not None and not any(kind in ("", "quickfix") for kind in only):
             return []  # fix-on-save asks for source actions
         view = await connection.documents.view_of(uri)
-        if view is None:
-            return []
-        snapshot, path, encoding = view.snapshot, view.path, connection.capabilities.position_encoding
-        locate = convert.Locator(snapshot.layers, encoding, connection.folders.overlays)
-        span = Span(locate.offset(path, params.range.start), locate.offset(path, params.range.end))
-        actions = features.code_actions.code_actions  # with all layers, which are imported by now
-        return actions(snapshot, path, span, locate=locate, editing=connection.documents.editing())
+        program_check = await connection.documents.program_check(uri)
+        encoding, overlays = connection.capabilities.position_encoding, connection.folders.overlays
+        editing, actions = connection.documents.editing(), list[dict[str, Any]]()
+        if view is not None:
+            locate = convert.Locator(view.snapshot.layers, encoding, overlays)
+            span = locate.span(view.path, params.range)
+            # with all layers, which are imported by now
+            code_actions = features.code_actions.code_actions
+            actions += code_actions(view.snapshot, view.path, span, locate=locate, editing=editing)
+        if program_check is not None:
+            path, check = program_check
+            locate = convert.Locator(check.layers, encoding, overlays)
+            actions += features.code_actions.fix_actions(
+                check.problems,
+                path,
+                locate.span(path, params.range),
+                locate=locate,
+                editing=editing,
+                minders=check.minders,
+            )
+        edits = [action["edit"] for action in actions]
+        return [action for number, action in enumerate(actions) if action["edit"] not in edits[:number]]
 
     async def code_lens(params: lsp_types.CodeLensParams) -> list[dict[str, Any]]:
         uri = params.text_document.uri

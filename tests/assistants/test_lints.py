@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
@@ -383,6 +383,7 @@ def settings_of(root: Path, **lists: list[str]) -> PermissionSettings:
 
 
 @given(RULES, RULES, RULES)
+@example([], [], ["Read(/a/*)", "Read(//a)"])
 def test_a_rule_is_shadowed_only_by_one_that_covers_all_it_is_about(
     tmp_path_factory: pytest.TempPathFactory, allow: list[str], ask: list[str], deny: list[str]
 ) -> None:

@@ -3,9 +3,10 @@
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from nexus_context.errors import Edit, Fix, Problem, Span
+from nexus_context.errors import Edit, Problem, Span
 from nexus_context.folder.layers.unread import edits_of, title_of
 from nexus_context.folder.layers.walk import CONFIG_DIRECTORY
+from nexus_daemon.features.diagnostics import Minders, source_of
 from nexus_daemon.lsp.convert import Locator, diagnostic, visible_span
 
 if TYPE_CHECKING:
@@ -27,33 +28,50 @@ class Editing(NamedTuple):
 def code_actions(
     snapshot: "Snapshot", path: str, span: Span, *, locate: Locator, editing: Editing
 ) -> list[dict[str, Any]]:
+    """Return the quick fixes of what Nexus finds at a place of a file."""
+    return [
+        *fix_actions(snapshot.problems, path, span, locate=locate, editing=editing, minders={}),
+        *unread_actions(snapshot, path, locate=locate, editing=editing),
+    ]
+
+
+def fix_actions(
+    problems: Iterable[Problem],
+    path: str,
+    span: Span,
+    *,
+    locate: Locator,
+    editing: Editing,
+    minders: Minders,
+) -> list[dict[str, Any]]:
     """Return a quick fix for each problem whose span or edits touch `span`.
 
     It is preferred, so that an editor applies it on one key, unless it writes prose that other assistants
-    read, too. To read an unread file is a choice, and never preferred.
+    read, too.
 
     The edits count because an editor with its own JSON errors may report one where Nexus would edit: an
     unclosed bracket at the end of the file.
     """
-    problems = [
-        problem
-        for problem in sorted(snapshot.problems, key=lambda problem: problem.span)
-        if problem.path == path and _touches(problem, span, locate.text(path))
-    ]
     return [
-        *(
-            _fix_action(problem, problem.fix, locate, editing)
-            for problem in problems
-            if problem.fix is not None
-        ),
-        *_unread_actions(snapshot, path, locate, editing),
+        {
+            "title": problem.fix.title,
+            "kind": "quickfix",
+            "isPreferred": not _is_shared_prose(path),
+            "diagnostics": [diagnostic(problem, locate, source=source_of(problem, minders))],
+            "edit": _workspace_edit({path: problem.fix.edits}, (), locate, editing),
+        }
+        for problem in sorted(problems, key=lambda problem: problem.span)
+        if problem.fix is not None and problem.path == path and _touches(problem, span, locate.text(path))
     ]
 
 
-def _unread_actions(
-    snapshot: "Snapshot", path: str, locate: Locator, editing: Editing
+def unread_actions(
+    snapshot: "Snapshot", path: str, *, locate: Locator, editing: Editing
 ) -> Iterator[dict[str, Any]]:
-    """Offer the edits that make Nexus read an unread file, wherever the cursor is."""
+    """Offer the edits that make Nexus read an unread file, wherever the cursor is.
+
+    That is a choice, and never preferred.
+    """
     skipped = next((each for each in snapshot.layers.unread if each.path == path), None)
     if skipped is None or skipped.remedy is None:
         return
@@ -71,20 +89,10 @@ def _unread_actions(
     }
 
 
-def _fix_action(problem: Problem, fix: Fix, locate: Locator, editing: Editing) -> dict[str, Any]:
-    return {
-        "title": fix.title,
-        "kind": "quickfix",
-        "isPreferred": not _is_shared_prose(problem.path),
-        "diagnostics": [diagnostic(problem, locate)],
-        "edit": _workspace_edit({problem.path: fix.edits}, (), locate, editing),
-    }
-
-
 def _is_shared_prose(path: str) -> bool:
     """Whether other assistants may read a text: it is neither settings nor in a file of Nexus alone."""
     is_own = f"/{CONFIG_DIRECTORY}/" in path or path.endswith("/NEXUS.md")
-    return not is_own and not path.endswith(".json")
+    return not is_own and not path.endswith((".json", ".jsonc", ".toml"))
 
 
 def _touches(problem: Problem, cursor: Span, text: str) -> bool:

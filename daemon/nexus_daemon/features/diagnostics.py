@@ -6,18 +6,16 @@ from typing import Any
 from nexus_context.errors import Problem
 from nexus_daemon.lsp.convert import SOURCE, Locator, diagnostic
 
+Minders = Mapping[Problem, Sequence[str]]
+"""The titles of the programs that mind a problem, unless Nexus finds it."""
 
-def diagnostics(
-    problems: Iterable[Problem],
-    locate: Locator,
-    minders: Mapping[Problem, Sequence[str]],
-) -> list[dict[str, Any]]:
-    """Return the diagnostics of one file's problems, in the order of its text.
 
-    Their source is the programs that mind, by their titles, or Nexus.
-    """
+def diagnostics(problems: Iterable[Problem], locate: Locator, minders: Minders) -> list[dict[str, Any]]:
+    """Return the diagnostics of one file's problems, in the order of its text."""
     in_order = sorted(problems, key=lambda problem: (problem.span, problem.code))
-    return [
-        diagnostic(problem, locate, source=", ".join(minders.get(problem, ())) or SOURCE)
-        for problem in in_order
-    ]
+    return [diagnostic(problem, locate, source=source_of(problem, minders)) for problem in in_order]
+
+
+def source_of(problem: Problem, minders: Minders) -> str:
+    """Who minds a problem: programs by their titles, or Nexus."""
+    return ", ".join(minders.get(problem, ())) or SOURCE

@@ -186,6 +186,10 @@ class Locator:
         character = position.character - (self._mark(path) if position.line == 0 else 0)
         return offset_at(self.index(path), position.line, character, self._encoding)
 
+    def span(self, path: str, range_: Range) -> Span:
+        """Return the span of the client's range in a file."""
+        return Span(self.offset(path, range_.start), self.offset(path, range_.end))
+
     def range(self, path: str, span: Span) -> Range:
         """Return the client's range of a span in a file."""
         found = self._range(path, span)

@@ -16,6 +16,7 @@ from nexus_daemon.workspace.folders import FolderTable
 from nexus_daemon.workspace.publish import Client
 
 if TYPE_CHECKING:
+    from nexus_context.assistants.views.problems import AssistantCheck
     from nexus_daemon.features.code_actions import Editing
 
 REASONS = {"config.json": "config", "mcp.json": "mcp", ".mcp.json": "mcp"}
@@ -111,6 +112,15 @@ class ClientDocuments:
                     return View(view, path, folder.uri, agent, is_live=agent is not None)
             unread = unread or View(snapshot, snapshot.layers.links.get(path, path), folder.uri)
         return unread
+
+    async def program_check(self, uri: str) -> "tuple[str, AssistantCheck] | None":
+        """The path of a file, and the innermost check of a folder that has problems of programs in it."""
+        path = convert.uri_to_path(uri)
+        for folder in sorted(self._folders, key=lambda folder: len(folder.path), reverse=True):
+            check = None if path is None else await folder.programs.check_of(path)
+            if path is not None and check is not None:
+                return path, check
+        return None
 
     async def lens_view(self, uri: str) -> View | None:
         """The context whose lenses a file has: of a file below a folder of the list, that folder's."""

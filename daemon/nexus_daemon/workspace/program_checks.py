@@ -124,6 +124,20 @@ class ProgramChecks:
         self._stop_timer()
         self._queue.request(None)
 
+    async def check_of(self, path: str) -> "AssistantCheck | None":
+        """The check that has problems in a file as it is now; waits for the one that is under way."""
+        if not self._reads(path) or self._queue.is_cancelled:
+            return None
+        await self._queue.settled()
+        checked = self._checked
+        text = None if checked is None else checked.check.layers.texts.get(path)
+        if checked is None or text is None or text != self._overlays.get(path, text):
+            return None
+        return checked.check
+
+    def _reads(self, path: str) -> bool:
+        return self._checked is not None and path in self._checked.read
+
     async def close(self) -> None:
         """End the check under way."""
         self._stop_timer()

@@ -220,3 +220,27 @@ def test_changes_in_the_home_are_checked_together_a_while_later(
         assert len(checks) <= before + 2
 
     tell_story(tmp_path, story)
+
+
+def test_a_programs_problem_has_a_quick_fix(tmp_path: Path) -> None:
+    async def story(desk: Desk) -> None:
+        text = '{"modle": "opus"}'
+        write(desk, SETTINGS, text)
+        talk = await desk.client("/b")
+        desk.open(talk, SETTINGS, text)
+        await is_shown(desk, talk, SETTINGS, "assistant.no-effect")
+        (action,) = await fixes(desk, talk, 1, character=3)
+        (edits,) = action["edit"]["changes"].values()
+        assert [edit["newText"] for edit in edits] == ['"model"']
+        assert [each["source"] for each in action["diagnostics"]] == ["Claude Code"]
+        assert await fixes(desk, talk, 2, character=len(text)) == []
+        edit(desk, talk, SETTINGS, '{"model": "opus"}', 2)
+        assert await fixes(desk, talk, 3, character=3) == []
+
+    tell_story(tmp_path, story)
+
+
+async def fixes(desk: Desk, talk: Talk, number: int, *, character: int) -> Any:
+    place = {"line": 0, "character": character}
+    where = {"textDocument": {"uri": desk.uri(SETTINGS)}, "range": {"start": place, "end": place}}
+    return await desk.ask(talk, number, "textDocument/codeAction", **where, context={"diagnostics": []})

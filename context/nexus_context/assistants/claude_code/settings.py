@@ -25,6 +25,7 @@ from nexus_context.assistants.claude_code.lints import check_settings
 from nexus_context.assistants.claude_code.mcp_file import NAME, check_unread_files, read_mcp_file
 from nexus_context.assistants.claude_code.plugin_checks import check_plugin
 from nexus_context.assistants.reading.disk import Disk
+from nexus_context.assistants.reading.findings import name_problem
 from nexus_context.assistants.reading.model import (
     AssistantSettings,
     AssistantSettingsFile,
@@ -158,7 +159,9 @@ def _check(document: JsonDocument) -> Iterator[Problem]:
             yield _no_effect(document, (key,), message)
         elif key not in known:
             message = f"Claude Code {VERSION} has no setting `{key}`: it has no effect."
-            yield _no_effect(document, (key,), message + (_home(key) or _hint(key, known, value)))
+            home = _home(key)
+            close = _close(key, known, value) if home is None else None
+            yield _no_effect(document, (key,), message + (home or ""), close)
         elif key in _schema()["notModelled"]:
             message = f"`{key}` can change what Claude Code sends, and Nexus does not model it."
             span = document.key_span((key,)) or Span(0, 0)
@@ -169,7 +172,7 @@ def _check(document: JsonDocument) -> Iterator[Problem]:
     for key in permissions:
         if key not in nested and not key.startswith(COMMENT_PREFIX):
             message = f"Claude Code {VERSION} has no setting `permissions.{key}`: it has no effect."
-            yield _no_effect(document, ("permissions", key), message + _hint(key, nested, permissions))
+            yield _no_effect(document, ("permissions", key), message, _close(key, nested, permissions))
 
 
 def _refused(document: JsonDocument, value: dict[str, Any]) -> list[Problem]:
@@ -193,7 +196,7 @@ def _left_out(document: JsonDocument, value: dict[str, Any]) -> Iterator[Problem
     for event in hooks:
         if event not in events:
             message = f"Claude Code has no hook event `{event}`, and leaves it out."
-            yield _no_effect(document, ("hooks", event), message + _hint(event, events, hooks))
+            yield _no_effect(document, ("hooks", event), message, _close(event, events, hooks))
 
 
 def _home(key: str) -> str | None:
@@ -203,10 +206,9 @@ def _home(key: str) -> str | None:
     return " It belongs in `hooks`." if key in _schema()["hookEvents"] else None
 
 
-def _hint(word: str, known: Iterable[str], value: Mapping[str, Any]) -> str:
+def _close(word: str, known: Iterable[str], value: Mapping[str, Any]) -> str | None:
     """The key that is meant, of those that an object does not have."""
-    close = meant(word, [each for each in known if each not in value])
-    return f" Did you mean `{close}`?" if close else ""
+    return meant(word, [each for each in known if each not in value])
 
 
 def _void(document: JsonDocument, refused: list[Problem], value: dict[str, Any]) -> Problem:
@@ -233,9 +235,10 @@ def _lost(value: dict[str, Any]) -> Iterator[str]:
             yield f"`{key}`"
 
 
-def _no_effect(document: JsonDocument, pointer: Pointer, message: str) -> Problem:
-    span = document.key_span(pointer) or Span(0, 0)
-    return Problem(document.path, span, NO_EFFECT, Severity.WARNING, message=message)
+def _no_effect(document: JsonDocument, pointer: Pointer, message: str, close: str | None = None) -> Problem:
+    span = document.key_span(pointer)
+    text = f'"{close}"' if close and span is not None else ""
+    return name_problem(document.path, span or Span(0, 0), message, close, effect="no-effect", text=text)
 
 
 @functools.cache

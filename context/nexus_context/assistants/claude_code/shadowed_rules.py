@@ -92,8 +92,10 @@ def _text(settings: PermissionSettings, rule: PermissionRule) -> str:
         start = pattern[:-2] if pattern.endswith((":*", " *")) else pattern.removesuffix("*")
         if start and start != pattern and "*" not in start:
             return f"Bash {start}{' ' if pattern.endswith((':*', ' *')) else ''}"
-    place = _place(settings, rule) if tool in ("Read", "Edit") else None
-    return f"{tool} {place}/" if place else f"{tool} {pattern}{_END}"
+    if tool not in ("Read", "Edit"):
+        return f"{tool} {pattern}{_END}"
+    place = _place(settings, rule)
+    return f"{tool} {place}/" if place else f"{tool} glob {pattern}{_END}"  # which is below no place
 
 
 def _starts(settings: PermissionSettings, rule: PermissionRule, by: RuleKind) -> Iterator[str]:
