@@ -298,14 +298,16 @@ class FolderTable(Generic[F]):
         return snapshot is not None and snapshot.contents.trusted is True
 
     def problems_inside(self, folder: F) -> list[Problem]:
-        """The problems of a folder, without those of files that belong to a folder further inside."""
+        """The problems of a folder as editors show them, but those of files of a folder further inside."""
         snapshot = folder.snapshot
         if snapshot is None:
             return []
-        owners = {path: self.containing(path) for path in {problem.path for problem in snapshot.problems}}
+        findings = folder.programs.findings(snapshot, folder.overlays)
+        problems = snapshot.problems if findings is None else findings.problems
+        owners = {path: self.containing(path) for path in {problem.path for problem in problems}}
         return [
             problem
-            for problem in snapshot.problems
+            for problem in problems
             if (owner := owners[problem.path]) in (None, folder) or not owner.depends_on(problem.path)
         ]
 

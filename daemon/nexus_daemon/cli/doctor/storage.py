@@ -229,7 +229,9 @@ def _quick_check(connection: "apsw.Connection") -> Check:
 
 
 def folder(path: str) -> Iterator[Check]:
-    """How many problems the files of a folder have; no text of them."""
+    """How many problems the files of a folder have, for the assistants in use; no text of them."""
+    from nexus_daemon.cli.check import with_programs
+    from nexus_daemon.cli.check_assistant import check_in_use
     from nexus_daemon.cli.folder import absolute, folder_of, read
 
     directory = folder_of(absolute(path))
@@ -237,8 +239,10 @@ def folder(path: str) -> Iterator[Check]:
         yield Check("folder", "folder", "warning", f"{path} does not exist")
         return
     snapshot = read(directory)
-    errors = sum(problem.severity == Severity.ERROR for problem in snapshot.problems)
-    warnings = sum(problem.severity == Severity.WARNING for problem in snapshot.problems)
+    _, programs = check_in_use(directory, snapshot, counted=False)
+    problems = with_programs(snapshot, programs, alone=False)[0].problems
+    errors = sum(problem.severity == Severity.ERROR for problem in problems)
+    warnings = sum(problem.severity == Severity.WARNING for problem in problems)
     yield Check("folder", "folder", "info", snapshot.folder)
     layers = [layer for layer in snapshot.layers.layers if any(f.status != "missing" for f in layer.files)]
     yield Check(
