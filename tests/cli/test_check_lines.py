@@ -51,7 +51,7 @@ def test_a_line_for_each_problem(
         f"{shown}CLAUDE.md:1:5",
     ]
     assert lines[-2:] == [
-        f"Begin with {shown}.claude/settings.json: it is a warning.",
+        f"Begin with {shown}.claude/settings.json.",
         "0 errors and 3 warnings in what is read by Claude Code.",
     ]
 

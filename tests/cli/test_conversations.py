@@ -254,8 +254,8 @@ def test_what_is_not_kept_is_found_beside_the_ledger(shell: Shell) -> None:
             "claude-code: Where is the gate of ***?, c1, assistant, <time>, not kept, /shop/web",
             "codex: Is the Harbour open?, r1, user, <time>, not kept",
             (
-                "nexus sessions: 3 conversations are not kept, or not to the end: their files were searched; "
-                "nexus sessions keep keeps them."
+                "nexus sessions: Also searched: files of 3 conversations that Nexus does not keep whole. "
+                "To keep: nexus sessions keep."
             ),
             "opencode: title of o1, o1, user, <time>, not kept",
         ]

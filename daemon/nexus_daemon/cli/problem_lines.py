@@ -66,5 +66,5 @@ def first_step(problems: Sequence[Problem]) -> str:
         return ""
     first = min(problems, key=importance)
     why = {"assistant.stops": "a program does not start", "assistant.void": "a file counts for nothing"}
-    reason = why.get(first.code, f"it is {'an error' if first.severity == Severity.ERROR else 'a warning'}")
-    return f"Begin with {short_path(first.path, _current_directory())}: {reason}.\n"
+    reason = f": {why[first.code]}" if first.code in why else ""
+    return f"Begin with {short_path(first.path, _current_directory())}{reason}.\n"

@@ -83,6 +83,8 @@ def folders_of(root: str | None) -> Folders:
 def _nothing(workspace: str, stored: Sequence[SessionInfo], place: Place, *, is_all: bool) -> str:
     elsewhere = set() if is_all else {path_of(one) for one in stored}
     elsewhere |= set() if is_all else {one.folder for one in find_sessions(place).sessions}
+    if not elsewhere and not place.reads_conversations:
+        return "Nexus itself has no sessions yet."
     if not elsewhere:
         return f"There are no sessions yet. {BEGINS_SESSIONS}"
     folders = "1 other folder has" if len(elsewhere) == 1 else f"{len(elsewhere):,} other folders have"

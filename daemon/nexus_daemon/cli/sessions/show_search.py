@@ -307,12 +307,11 @@ def _search_file(
 
 
 def _note_searched(files: FileSearch, limit: int) -> None:
-    several = files.searched > 1
-    are = "conversations are" if several else "conversation is"
-    text = f"{files.searched:,} {are} not kept, or not to the end: "
-    text += f"{'their files were' if several else 'its file was'} searched; nexus sessions keep keeps "
-    text += "them" if several else "it"
-    note(f"{text}. There may be more: --limit N." if len(files.hits) >= limit else f"{text}.")
+    files_of = (
+        "the file of 1 conversation" if files.searched == 1 else f"files of {files.searched:,} conversations"
+    )
+    text = f"Also searched: {files_of} that Nexus does not keep whole. To keep: nexus sessions keep."
+    note(f"{text} There may be more hits: --limit N." if len(files.hits) >= limit else text)
 
 
 def _match_values(matches: Matches) -> dict[str, Any]:
