@@ -49,3 +49,10 @@ def test_what_servers_cost(tree: Fixture, capsys: pytest.CaptureFixture[str]) ->
         "only when the model looks for them; it was not called in 30 days."
     )
     assert "not run here" in run("tools", "notes", folder="b")  # the same program in another folder
+
+
+def test_a_file_with_a_broken_server_is_named(tree: Fixture, capsys: pytest.CaptureFixture[str]) -> None:
+    servers = {"mcpServers": {"good": {"command": sys.executable}, "bad": {"comand": "x"}}}
+    Path(tree.path("/home/b/.mcp.json")).write_text(json.dumps(servers))
+    text = output_of(tree, capsys, "mcp", "list", "--in", tree.path("/home/b"))
+    assert "/b/.mcp.json has an error: none of its servers counts." in text

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from nexus_context.disk.files import is_dir
+from nexus_context.folder.snapshot import Snapshot
 from nexus_context.ledger.errors import LedgerError
 from nexus_context.ledger.records import MirroredFile
 from nexus_daemon import protocol
@@ -63,9 +64,13 @@ class FolderClient:
         """The session that is called or begins so; RequestError for none, and for several."""
         return self.ask(stored_sessions.find, protocol.FindParams(self.uri, session=name))
 
+    def snapshot(self) -> Snapshot:
+        """The folder as it was read."""
+        return self._runner.run(self._connection.folders.at(self.uri).current())
+
     def place(self) -> "Place":
         """Where other programs have their sessions, and whether the folder's settings let them be read."""
-        return place_of(self._runner.run(self._connection.folders.at(self.uri).current()))
+        return place_of(self.snapshot())
 
     def mirrored_files(self) -> Mapping[str, MirroredFile]:
         """How far the files of other assistants were read into the ledger, by path."""

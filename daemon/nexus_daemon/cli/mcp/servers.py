@@ -64,6 +64,10 @@ def _list(client: "FolderClient", options: argparse.Namespace) -> int:
     if options.json:
         output.json_value(msgspec.to_builtins(result))
         return 0
+    files = [file for layer in client.snapshot().layers.layers for file in layer.files if file.kind == "mcp"]
+    for file in files:
+        if file.status == "invalid":
+            output.complain("mcp", f"{short_path(file.path)} has an error: none of its servers counts.")
     if not result.servers:
         output.complain("mcp", "this folder has no MCP servers.")
         return 0
