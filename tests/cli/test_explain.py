@@ -1,6 +1,7 @@
 """`nexus explain`: what an assistant does with a call in a folder, by which rule."""
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -100,6 +101,24 @@ def test_each_program_names_its_own_rule_and_what_that_does_not_stop(
     assert "~/a/opencode.json:3: deny bash git push* (decides)" in lines
     assert "~/a/.gemini/settings.json:2: deny tools.allowed has no other command (decides)" in lines
     assert sum("does not stop" in line for line in lines) == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "network"),
+    [
+        ('sandbox_mode = "workspace-write"\n', "and has no network"),
+        ("[sandbox_workspace_write]\nnetwork_access = true\n", "and reach the network"),
+        ('sandbox_mode = "read-only"\n', "write nothing, and has no network"),
+    ],
+)
+def test_the_sandbox_of_codex_says_whether_there_is_a_network(
+    tree: Fixture, capsys: pytest.CaptureFixture[str], text: str, network: str
+) -> None:
+    home, folder = Path(tree.path("/home/.codex")), tree.path("/home/a")
+    home.mkdir()
+    trust = f'[projects.{json.dumps(os.path.realpath(folder))}]\ntrust_level = "trusted"\n'
+    (home / "config.toml").write_text(text + trust)
+    assert network in output_of(tree, capsys, "explain", "--for", "codex", "--folder", folder, "git push")
 
 
 @pytest.mark.parametrize(

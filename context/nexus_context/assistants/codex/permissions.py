@@ -50,7 +50,7 @@ class CodexPermissions(msgspec.Struct, frozen=True):
     """What decides in a folder. `policy` is when Codex asks, `sandbox` where commands run.
 
     `settings` are the rules that stand for these two, if a file sets them. `roots` are the directories that
-    the sandbox can write to, without links.
+    the sandbox can write to, without links; `has_network`: a command in it reaches the network.
     """
 
     rules: CommandRules
@@ -59,6 +59,7 @@ class CodexPermissions(msgspec.Struct, frozen=True):
     settings: dict[str, PermissionRule]
     refused_questions: frozenset[str]
     roots: tuple[str, ...]
+    has_network: bool
     servers: dict[str, Any]
     has_profile: bool
     folder: str
@@ -94,6 +95,7 @@ def read_permissions(settings: AssistantSettings, disk: Disk) -> CodexPermission
         },
         refused_questions=frozenset(key for key, is_on in granular.items() if is_on is False),
         roots=tuple(disk.real(os.path.join(where.folder, each)) for each in roots),
+        has_network=options.get("network_access") is True,
         servers=servers,
         has_profile=any(settings.value(key) for key in ("default_permissions", "permissions")),
         folder=where.folder,
@@ -241,15 +243,15 @@ def _server_and_tool(name: str) -> tuple[str, str]:
 
 
 def _sandbox(settings: CodexPermissions) -> str:
-    network = "and has no network"
+    network = "and reach the network" if settings.has_network else "and has no network"
     match settings.sandbox:
         case "danger-full-access":
             return "without a sandbox"
         case "read-only":
-            return f"in a sandbox: it can read everything, write nothing, {network}"
+            return "in a sandbox: it can read everything, write nothing, and has no network"
         case _:
             roots = ", ".join(dict.fromkeys(each for each in settings.roots if each != settings.folder))
-            return f"in a sandbox: it can read everything, and write in the folder, {roots}"
+            return f"in a sandbox: it can read everything, write in the folder, {roots}, {network}"
 
 
 def _plain_commands(root: Node) -> list[list[str]] | None:
