@@ -187,8 +187,7 @@ sub/CLAUDE.md: claude-code later, opencode later
 def test_problems(shell: Shell) -> None:
     assert shell.call("check_configuration", "--for", "claude-code") == snapshot("""\
 1 problem in /home/work in what Nexus and Claude Code read:
-warning CLAUDE.md:2:26: /home/work/none.md does not exist. Correct the path, or add the file. \
-(assistant.import)
+warning CLAUDE.md:2:26: none.md does not exist. Correct the path, or add the file. (assistant.import)
 """)
     assert shell.call("check_configuration", assistant="nexus", path="broken") == snapshot("""\
 1 problem in /home/work/broken in what Nexus read:

@@ -286,7 +286,7 @@ def test_a_check_of_claude_code(run: Any) -> None:
             """\
 Configuration Warning: Problem in /home/a/CLAUDE.md
 
-  Line 1, Column 33: /home/a/docs/none.md does not exist. Correct the path, or add the file.
+  Line 1, Column 33: docs/none.md does not exist. Correct the path, or add the file.
 
   1 | The gate is red. @docs/style.md @docs/none.md
     |  ^

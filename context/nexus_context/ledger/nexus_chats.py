@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from contextlib import closing
 from os import sep
-from urllib.parse import quote
 
 import apsw
 
 from nexus_context.disk.files import file_stamp
+from nexus_context.disk.read_only_database import connect
 from nexus_context.disk.user_state import NoStateDirectoryError
 from nexus_context.ledger.errors import LedgerError
 from nexus_context.ledger.location import place, workspace_of
@@ -37,10 +37,7 @@ def last_nexus_turn(path: str | None, environ: Mapping[str, str], folder: str) -
         return None
     below = workspace.rstrip(sep) + sep
     try:
-        uri = f"file:{quote(location)}?mode=ro"
-        flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
-        with closing(apsw.Connection(uri, flags=flags)) as connection:
-            connection.set_busy_timeout(_PATIENCE_MS)
+        with closing(connect(location, owner="Nexus", patience_ms=_PATIENCE_MS)) as connection:
             row = connection.execute(_LAST, (workspace, below, f"{below[:-1]}{chr(ord(sep) + 1)}")).fetchone()
     except (apsw.Error, OSError):
         return None

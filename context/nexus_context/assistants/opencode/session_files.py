@@ -1,9 +1,7 @@
 """Sessions of opencode; the tables are those of 1.18.33.
 
 1. `$XDG_DATA_HOME/opencode/opencode.db` and what `$OPENCODE_DB` names, by default in `~/.local/share`: SQLite
-   in WAL mode. To read the log, SQLite needs the file `-shm`, which only programs that may write create.
-   Without it nobody has the database open. Then it is read as it is, if its log is empty: else it has to be
-   opened by opencode first.
+   in WAL mode, read as `read_only_database` says.
 2. A row of `session` sums up the tokens and the cost of all requests. `parent_id` is that of a sub-agent.
 3. The last answer's own usage is in the JSON of its row of `message`.
 4. A fork begins with copies of its origin's messages, which keep their times, so they are older than their
@@ -13,7 +11,6 @@
 from collections.abc import Iterator
 from os.path import basename, join
 from typing import Any
-from urllib.parse import quote
 
 import apsw
 
@@ -28,7 +25,7 @@ from nexus_context.assistants.sessions.model import (
     subtract_usage,
     utc,
 )
-from nexus_context.disk import files
+from nexus_context.disk import files, read_only_database
 
 NAME = "opencode"
 LEAST_COST = 1e-9
@@ -95,14 +92,7 @@ def read(path: str, folder: Folders) -> list[AssistantSession]:
 
 def connect(path: str) -> apsw.Connection:
     """A connection that only reads; apsw.Error if the database cannot be read (rule 1)."""
-    is_open = files.file_stamp(f"{path}-shm") is not None
-    log = files.file_stamp(f"{path}-wal")
-    if log is not None and log[2] and not is_open:
-        raise apsw.CantOpenError("opencode ended without writing its log to the database: start it once")
-    uri = f"file:{quote(path)}?mode=ro&{'readonly_shm=1' if is_open else 'immutable=1'}"
-    connection = apsw.Connection(uri, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
-    connection.set_busy_timeout(_PATIENCE_MS)
-    return connection
+    return read_only_database.connect(path, owner="opencode", patience_ms=_PATIENCE_MS)
 
 
 def read_session(

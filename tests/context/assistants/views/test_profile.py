@@ -110,7 +110,7 @@ def test_claude_code(tmp_path: Path) -> None:
                 (
                     "work/CLAUDE.md",
                     2,
-                    "work/no/such.md does not exist. Correct the path, or add the file.",
+                    "no/such.md does not exist. Correct the path, or add the file.",
                 ),
             ],
         }
@@ -358,7 +358,7 @@ def test_codex_tells_what_it_never_reads(tmp_path: Path) -> None:
         (
             "claude-code",
             "//- /home/work/CLAUDE.md\n@a.md\n//- /home/work/a.md\n@CLAUDE.md\n",
-            ["work/CLAUDE.md imports this file, so this import brings nothing. Remove one of the two."],
+            ["CLAUDE.md imports this file, so this import brings nothing. Remove one of the two."],
         ),
         (
             "gemini",

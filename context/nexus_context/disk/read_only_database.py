@@ -1,0 +1,26 @@
+"""A SQLite database of another process, read without changing any of its files.
+
+To read the log of a database in WAL mode, SQLite needs the file `-shm`, which only programs that may write
+create. Without it nobody has the database open. Then it is read as it is, if its log is empty: else its
+program has to open it first.
+"""
+
+from urllib.parse import quote
+
+import apsw
+
+from nexus_context.disk import files
+
+_SIZE = 2  # of a stamp: the bytes of the file
+
+
+def connect(path: str, *, owner: str, patience_ms: int) -> apsw.Connection:
+    """A connection that only reads; apsw.Error if the database of the program `owner` cannot be read."""
+    is_open = files.file_stamp(f"{path}-shm") is not None
+    log = files.file_stamp(f"{path}-wal")
+    if log is not None and log[_SIZE] and not is_open:
+        raise apsw.CantOpenError(f"{owner} ended without writing its log to the database: start it once")
+    uri = f"file:{quote(path)}?mode=ro&{'readonly_shm=1' if is_open else 'immutable=1'}"
+    connection = apsw.Connection(uri, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
+    connection.set_busy_timeout(patience_ms)
+    return connection
