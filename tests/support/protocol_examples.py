@@ -191,6 +191,7 @@ class _Recorder:
         folder, main = {"workspaceFolder": self.service}, {"workspaceFolder": self.service, "session": "main"}
         self.ask("nexus/context/preview", folder)
         self.ask("nexus/config/effective", folder)
+        self.ask("nexus/view/list", folder)  # before a chat makes Nexus the first one
         self.ask("nexus/session/append", {**main, "messages": TURN, "idempotencyKey": "turn-1"})
         changed = self.told(self.service, "appended", "nexus/session/didChange")
         self.examples["notifications"]["nexus/context/didChange"] = self.told(self.service, "session")
@@ -262,7 +263,6 @@ class _Recorder:
         self.ask("nexus/memory/query", {**folder, "session": "review", **call})
         self.ask("nexus/memory/list", {**folder, "limit": 2})
         self.ask("nexus/skill/read", {**folder, "arguments": {"name": "rotate-key"}})
-        self.ask("nexus/view/list", folder)
         self.ask("nexus/assistant/list", {})
         self.ask("nexus/assistant/context", {**folder, "assistant": "codex"})
         self.ask("nexus/assistant/readers", folder)
