@@ -70,8 +70,8 @@ export const BREAKAGES = [
     edits: [
       {
         file: `${FEATURES}/code_actions.py`,
-        find: "if problem.path == path",
-        put: "if False and problem.path == path",
+        find: "and problem.path == path",
+        put: "and False",
       },
     ],
     file: "editor",
