@@ -445,11 +445,11 @@ def test_what_is_wrong_for_one_folder_alone_names_it_and_has_no_fix(editor: Edit
     editor.add(*packages)
     for package in packages:
         editor.layers(package)
+    editor.until(lambda: editor.shown(config))
     (one,) = editor.shown(config)
     # of both folders the one that was loaded first: it stays, and nothing is published again
     assert re.match(r'"ancestor_depth" does not count for packages/(api|web): ', one["message"])
     assert len(editor.published(config)) == 1
     assert "data" not in one
     editor.add(tree.path("/"))
-    editor.layers(tree.path("/"))
-    assert editor.shown(config) == []
+    editor.until(lambda: editor.shown(config) == [])

@@ -172,9 +172,11 @@ class ProgramChecks:
         return any(self._overlays.get(path) != checked.overlays.get(path) for path in paths)
 
     def _is_own(self, path: str) -> bool:
-        """Whether a file is one of Nexus in the folder."""
+        """Whether a file is one of Nexus in the folder, or above it and not in the user's home."""
         is_named = CONFIG_DIRECTORY in path.split(os.sep) or os.path.basename(path) == INSTRUCTIONS
-        return is_named and within(path, self._folder)
+        above = path.partition(f"{os.sep}{CONFIG_DIRECTORY}{os.sep}")[0]
+        is_above = above != str(self._load_inputs.user_home) and within(self._folder, above)
+        return is_named and (is_above or within(path, self._folder))
 
     def _stop_timer(self) -> None:
         if self._timer is not None:
