@@ -36,7 +36,7 @@ from nexus_context.text.redact import redact
 from nexus_context.text.visible import visible_line
 from nexus_context.turn.models import model_of
 from nexus_daemon import protocol
-from nexus_daemon.api import resolve, stored_sessions
+from nexus_daemon.api import stored_sessions
 from nexus_daemon.api import transcript as pages
 from nexus_daemon.api.stored_sessions import uri_of
 from nexus_daemon.lsp import convert
@@ -160,11 +160,19 @@ async def _folders(client: "Connection", uri: str | None) -> Folders:
 
 
 async def _place(client: "Connection", uri: str | None) -> Place:
-    """Where programs have their sessions; for all folders, any of the client's may forbid to read them."""
-    folders = tuple(client.folders) if uri is None else (client.folders.at(uri),)
-    settings = [(await resolve.snapshot_of(client, folder, None)).effective for folder in folders]
+    """Where programs have their sessions; for all folders, any of the client's may forbid to read them.
+
+    A folder that cannot be loaded hides no list of all folders.
+    """
+    allowed: list[bool] = []
+    for folder in tuple(client.folders) if uri is None else (client.folders.at(uri),):
+        try:
+            allowed.append(reads_conversations((await folder.current()).effective))
+        except RequestError:
+            if uri is not None:
+                raise
     inputs = client.folders.load_inputs
-    return Place(str(inputs.user_home), inputs.environ, all(map(reads_conversations, settings)))
+    return Place(str(inputs.user_home), inputs.environ, bool(allowed) and all(allowed))
 
 
 def _result(

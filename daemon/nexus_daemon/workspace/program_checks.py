@@ -22,7 +22,7 @@ import msgspec
 
 from nexus_context.config.merge import Effective
 from nexus_context.config.silenced import SETTING
-from nexus_context.errors import Severity
+from nexus_context.errors import Edit, Fix, Severity, Span
 from nexus_context.folder.layers.walk import CONFIG_DIRECTORY, within
 from nexus_context.folder.snapshot import LoadInputs, Snapshot
 from nexus_daemon.process import tracing
@@ -40,6 +40,7 @@ SETTINGS = ("/views/show", "/views/conversations")
 """Those that say which assistants are in use."""
 INSTRUCTIONS = "NEXUS.md"
 UNREAD = "assistant.unread"
+MARK = "\ufeff"
 
 
 class _Checked(NamedTuple):
@@ -131,7 +132,7 @@ class ProgramChecks:
         await self._queue.settled()
         checked = self._checked
         text = None if checked is None else checked.check.layers.texts.get(path)
-        if checked is None or text is None or text != self._overlays.get(path, text):
+        if checked is None or text is None or text != self._overlays.get(path, text).removeprefix(MARK):
             return None
         return checked.check
 
@@ -237,16 +238,39 @@ def _check_folder(
 
 
 def _spell(check: "AssistantCheck", spell: Callable[[str], str]) -> "AssistantCheck":
-    """A check whose paths are spelled otherwise, with the texts of its problems alone."""
+    """A check whose paths are spelled otherwise, with the texts of its problems alone.
+
+    Places do not count a byte order mark, as in the texts of layers.
+    """
     from nexus_context.assistants.views.problems import CheckedTexts
+
+    marks = {path: int(text.startswith(MARK)) for path, text in check.layers.texts.items()}
+
+    def moved(path: str, span: Span) -> Span:
+        mark = marks.get(path, 0)
+        return Span(max(span.start - mark, 0), max(span.end - mark, 0))
+
+    def moved_fix(path: str, fix: Fix | None) -> Fix | None:
+        return fix and Fix(fix.title, tuple(Edit(moved(path, each.span), each.text) for each in fix.edits))
 
     minders = {}
     for problem, titles in check.minders.items():
-        related = tuple(msgspec.structs.replace(each, path=spell(each.path)) for each in problem.related)
-        minders[msgspec.structs.replace(problem, path=spell(problem.path), related=related)] = titles
+        path = problem.path
+        spelled = msgspec.structs.replace(
+            problem,
+            path=spell(path),
+            span=moved(path, problem.span),
+            fix=moved_fix(path, problem.fix),
+            related=tuple(
+                msgspec.structs.replace(each, path=spell(each.path), span=moved(each.path, each.span))
+                for each in problem.related
+            ),
+        )
+        minders[spelled] = titles
     places = {problem.path for problem in minders}
     places.update(related.path for problem in minders for related in problem.related)
-    texts = {spell(path): text for path, text in check.layers.texts.items() if spell(path) in places}
+    texts = {spell(path): text.removeprefix(MARK) for path, text in check.layers.texts.items()}
+    texts = {path: text for path, text in texts.items() if path in places}
     return check._replace(layers=CheckedTexts(texts), problems=tuple(minders), minders=minders)
 
 

@@ -244,3 +244,24 @@ async def fixes(desk: Desk, talk: Talk, number: int, *, character: int) -> Any:
     place = {"line": 0, "character": character}
     where = {"textDocument": {"uri": desk.uri(SETTINGS)}, "range": {"start": place, "end": place}}
     return await desk.ask(talk, number, "textDocument/codeAction", **where, context={"diagnostics": []})
+
+
+@pytest.mark.parametrize("opened", [None, '{"modle": 1}', '\ufeff{"modle": 1}'])
+def test_a_byte_order_mark_moves_no_place(tmp_path: Path, opened: str | None) -> None:
+    """On disk it is no character of an editor's text; a client that keeps it counts it."""
+
+    async def story(desk: Desk) -> None:
+        write(desk, SETTINGS, '\ufeff{"modle": 1}')
+        talk = await desk.client("/b")
+        await is_shown(desk, talk, SETTINGS, "assistant.no-effect")
+        if opened is not None:
+            desk.open(talk, SETTINGS, opened)
+            await wait_until(lambda: published(talk)[-1]["params"].get("version") == 1)
+            (action,) = await fixes(desk, talk, 1, character=3)
+            assert (
+                action["diagnostics"][0]["range"] == published(talk)[-1]["params"]["diagnostics"][0]["range"]
+            )
+        start = published(talk)[-1]["params"]["diagnostics"][0]["range"]["start"]["character"]
+        assert start == (2 if opened is not None and opened.startswith("\ufeff") else 1)
+
+    tell_story(tmp_path, story)
