@@ -223,6 +223,9 @@ def test_features_are_pure() -> None:
         "typing",
         "collections",
         "os.path",
+        "itertools",
+        "msgspec",
+        "re",
     )
     found = [
         (name, imported)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from nexus_context.errors import Problem
 from nexus_daemon import api, features
-from nexus_daemon.api.methods import FEATURES, METHODS, Handler, Method
+from nexus_daemon.api.methods import DOCUMENT_FEATURES, FEATURES, METHODS, Handler, Method
 from nexus_daemon.lsp import convert, lsp_types
 from nexus_daemon.lsp.initialize import FOR_PEOPLE, SHOW_IN_CONTEXT, SHOW_SERVER
 from nexus_daemon.process.version import __version__, describe_mismatch
@@ -266,13 +266,10 @@ def _documents(connection: Connection) -> dict[str, Callable[[Any], Any]]:
         lenses_of = await connection.work(lambda: api.lenses.lenses_of)  # its import takes long
         return await lenses_of(connection, view)
 
-    async def definition(params: lsp_types.DefinitionParams) -> list[dict[str, Any]]:
+    async def document_feature(method: str, params: Any) -> Any:
         connection.start()
-        return await api.navigation.definition(connection, params)
-
-    async def document_link(params: lsp_types.DocumentLinkParams) -> list[dict[str, Any]]:
-        connection.start()
-        return await api.navigation.document_links(connection, params)
+        answer = await connection.work(lambda: api.document_features.answer)  # its import takes long
+        return await answer(connection, method, params)
 
     return {
         "textDocument/didOpen": opened,
@@ -280,6 +277,5 @@ def _documents(connection: Connection) -> dict[str, Callable[[Any], Any]]:
         "textDocument/didClose": closed,
         "textDocument/codeAction": code_action,
         "textDocument/codeLens": code_lens,
-        "textDocument/definition": definition,
-        "textDocument/documentLink": document_link,
+        **{method: partial(document_feature, method) for method in DOCUMENT_FEATURES},
     }

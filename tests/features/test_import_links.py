@@ -1,12 +1,12 @@
 """Links and definitions of imports, of a file and at the cursor."""
 
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import pytest
 
-from nexus_daemon.features.import_links import definition, document_links
+from nexus_daemon.features.import_links import import_definition, import_links
+from nexus_daemon.features.open_document import OpenDocument
 from nexus_daemon.lsp.convert import Locator, Texts, path_to_uri
 from support.fixture import write_fixture
 
@@ -22,10 +22,14 @@ Mine.
 """
 
 
-def looked_up(root: Path, text: str, encoding: str = "utf-16") -> tuple[str, Locator, dict[str, Any]]:
+def opened(root: Path, text: str, encoding: str = "utf-16") -> OpenDocument:
     path = write_fixture(FILES, root).path("/a/CLAUDE.md")
-    about = {"user_home": str(root / "home"), "is_file": lambda each: Path(each).is_file()}
-    return path, Locator(Texts({path: text}), encoding), about
+    locate = Locator(Texts({path: text}), encoding)
+    return OpenDocument(path, "instructions", locate, folder=str(root / "a"), user_home=str(root / "home"))
+
+
+def is_file(path: str) -> bool:
+    return Path(path).is_file()
 
 
 @pytest.mark.parametrize(
@@ -41,8 +45,7 @@ def looked_up(root: Path, text: str, encoding: str = "utf-16") -> tuple[str, Loc
     ],
 )
 def test_an_import_with_a_file_is_a_link(tmp_path: Path, line: str, expected: list[tuple[str, str]]) -> None:
-    path, locate, about = looked_up(tmp_path, line)
-    links = msgspec.to_builtins(document_links(locate, path, **about))
+    links = msgspec.to_builtins(import_links(opened(tmp_path, line), is_file=is_file))
     assert [(shown(link["range"]), link["target"]) for link in links] == [
         (where, path_to_uri(str(tmp_path) + target)) for where, target in expected
     ]
@@ -61,8 +64,8 @@ def test_an_import_with_a_file_is_a_link(tmp_path: Path, line: str, expected: li
 )
 def test_the_definition_of_an_import_is_its_file(tmp_path: Path, text: str, target: str | None) -> None:
     offset = text.index("$0")
-    path, locate, about = looked_up(tmp_path, text.replace("$0", ""))
-    places = msgspec.to_builtins(definition(locate, path, offset, **about))
+    document = opened(tmp_path, text.replace("$0", ""))
+    places = msgspec.to_builtins(import_definition(document, offset, is_file=is_file))
     expected = [] if target is None else [path_to_uri(str(tmp_path) + target)]
     assert [place["uri"] for place in places] == expected
     assert all(shown(place["range"]) == "0:0-0:0" for place in places)
@@ -70,8 +73,8 @@ def test_the_definition_of_an_import_is_its_file(tmp_path: Path, text: str, targ
 
 @pytest.mark.parametrize(("encoding", "start"), [("utf-8", 5), ("utf-16", 3), ("utf-32", 2)])
 def test_columns_are_those_of_the_editor(tmp_path: Path, encoding: str, start: int) -> None:
-    path, locate, about = looked_up(tmp_path, "😀 @docs/threats.md", encoding)
-    (link,) = msgspec.to_builtins(document_links(locate, path, **about))
+    document = opened(tmp_path, "😀 @docs/threats.md", encoding)
+    (link,) = msgspec.to_builtins(import_links(document, is_file=is_file))
     assert link["range"]["start"] == {"line": 0, "character": start}
 
 

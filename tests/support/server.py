@@ -27,6 +27,10 @@ class WaitParams(msgspec.Struct, frozen=True):
     size: int = 0
 
 
+def _find_moniker(_: lsp.MonikerParams) -> list[lsp.Moniker]:
+    return []
+
+
 def build(server: NexusServer) -> None:
     """Register one handler for each way in which a handler can behave."""
 
@@ -41,6 +45,8 @@ def build(server: NexusServer) -> None:
     @server.feature("textDocument/completion", lsp.CompletionOptions(trigger_characters=['"']))
     def complete(params: lsp.CompletionParams) -> object:
         return object()
+
+    server.feature("textDocument/moniker", lsp.MonikerOptions())(_find_moniker)
 
     @server.custom("nexus/echo", lambda: EchoParams)
     def echo(params: EchoParams) -> dict[str, Any]:

@@ -61,6 +61,13 @@ class Program(msgspec.Struct, frozen=True, kw_only=True):
         return schema
 
     @property
+    def keys_schema(self) -> dict[str, Any]:
+        """As `settings_schema`, with all that is known of values that are checked one by one."""
+        module = self._load("settings")
+        schema: dict[str, Any] = getattr(module, "keys_schema", module.settings_schema)()
+        return schema
+
+    @property
     def instructions(self) -> "InstructionReader":
         """What it sends of a folder's files."""
         reader: InstructionReader = self._load("rules").INSTRUCTIONS

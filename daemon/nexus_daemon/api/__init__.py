@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from nexus_daemon.api import context as context
     from nexus_daemon.api import conversation as conversation
     from nexus_daemon.api import debug as debug
+    from nexus_daemon.api import document_features as document_features
     from nexus_daemon.api import editor_answers as editor_answers
     from nexus_daemon.api import event as event
     from nexus_daemon.api import explain as explain
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from nexus_daemon.api import mcp as mcp
     from nexus_daemon.api import memory as memory
     from nexus_daemon.api import model as model
-    from nexus_daemon.api import navigation as navigation
     from nexus_daemon.api import server_answers as server_answers
     from nexus_daemon.api import session as session
     from nexus_daemon.api import skill as skill
@@ -47,6 +47,7 @@ else:  # 100 ms that the reply to `initialize` must not wait for
             "context",
             "conversation",
             "debug",
+            "document_features",
             "editor_answers",
             "event",
             "explain",
@@ -55,7 +56,6 @@ else:  # 100 ms that the reply to `initialize` must not wait for
             "mcp",
             "memory",
             "model",
-            "navigation",
             "server_answers",
             "session",
             "skill",

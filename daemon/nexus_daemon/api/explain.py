@@ -21,6 +21,7 @@ from nexus_daemon.lsp import convert
 
 if TYPE_CHECKING:
     from nexus_daemon.windows.connection import Connection
+    from nexus_daemon.windows.live_folder import LiveFolder
 
 VOID = "assistant.void"
 NOT_STOPPED = {
@@ -76,11 +77,18 @@ async def explain(client: "Connection", params: protocol.ExplainParams) -> proto
 
     An open document's unsaved text wins over the disk, as if it were saved.
     """
-    folder, inputs = client.folders.at(params.workspace_folder), client.folders.load_inputs
-    servers: Sequence[protocol.ServerInfo] = ()
-    if params.what.strip().startswith(SERVER):
-        servers = (await mcp.servers(client, protocol.ServersParams(params.workspace_folder))).servers
-    scene = Scene(
+    folder = client.folders.at(params.workspace_folder)
+    scene = await scene_of(client, folder, has_servers=params.what.strip().startswith(SERVER))
+    names = None if params.assistant is None else (params.assistant,)
+    return await client.read(build, params.what, scene, names)
+
+
+async def scene_of(client: "Connection", folder: "LiveFolder", *, has_servers: bool) -> Scene:
+    """A folder as its client has it now; `has_servers`: with the MCP servers of Nexus."""
+    inputs, servers = client.folders.load_inputs, list[protocol.ServerInfo]()
+    if has_servers:
+        servers = (await mcp.servers(client, protocol.ServersParams(folder.uri))).servers
+    return Scene(
         Surroundings(folder.path, inputs.user_home, inputs.environ),
         Disk(dict(client.folders.overlays)),
         await resolve.snapshot_of(client, folder, None),
@@ -88,8 +96,6 @@ async def explain(client: "Connection", params: protocol.ExplainParams) -> proto
         now=client.now(),
         servers=servers,
     )
-    names = None if params.assistant is None else (params.assistant,)
-    return await client.read(build, params.what, scene, names)
 
 
 def build(what: str, scene: Scene, wanted: Sequence[str] | None) -> protocol.ExplainResult:

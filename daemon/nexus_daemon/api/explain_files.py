@@ -13,12 +13,12 @@ import msgspec
 
 from nexus_context.assistants.programs import PROGRAMS
 from nexus_context.assistants.reading.findings import value_at
-from nexus_context.assistants.reading.model import AssistantServer, Profile
+from nexus_context.assistants.reading.model import AssistantServer, Keys, Profile
 from nexus_context.assistants.tracking.in_use import NEXUS, view_title
 from nexus_context.assistants.views.mcp_servers import STARTS, find_server_key
 from nexus_context.assistants.views.profile import read_profile
 from nexus_context.assistants.views.readers import UNREAD, AssistantUse, file_uses
-from nexus_context.assistants.views.setting_values import SettingValue, find_setting
+from nexus_context.assistants.views.setting_values import SettingValue, find_setting, read_keys
 from nexus_context.assistants.views.subjects import FileLine, NamedServer
 from nexus_context.config.check import describe
 from nexus_context.errors import RequestError, Span
@@ -69,7 +69,7 @@ def explain_setting(
     """
     others = tuple(each for each in (*PROGRAMS, NEXUS) if each not in names)
     for group in (names, others):
-        answers = [answer for name in group for answer in _setting_answers(text, name, scene)]
+        answers = [answer for name in group if (answer := _answer_text(text, name, scene)) is not None]
         if answers and group is others and is_exclusive:
             having = _titles([each.assistant for each in answers])
             raise RequestError(
@@ -84,19 +84,27 @@ def _titles(names: Sequence[str]) -> str:
     return ", ".join(map(view_title, names))
 
 
-def _setting_answers(text: str, name: str, scene: "Scene") -> Iterator[protocol.ExplainAnswer]:
+def _answer_text(text: str, name: str, scene: "Scene") -> protocol.ExplainAnswer | None:
+    """The setting that a text names, in a view; None if it has none of that name."""
     if name == NEXUS:
-        yield from _own_setting(text, scene)
-        return
+        return explain_keys(tuple(text.strip("/").replace("/", ".").split(".")), name, scene)
     settings = PROGRAMS[name].settings(scene.disk, scene.surroundings)
-    found = find_setting(name, text, settings, scene.disk)
+    return explain_keys(read_keys(name, text, settings), name, scene)
+
+
+def explain_keys(keys: Keys, name: str, scene: "Scene") -> protocol.ExplainAnswer | None:
+    """The value in force at a path of keys of a view's settings; None if the view has no such setting."""
+    if name == NEXUS:
+        return _own_setting(keys, scene)
+    settings = PROGRAMS[name].settings(scene.disk, scene.surroundings)
+    found = find_setting(name, keys, settings, scene.disk)
     if found is None:
-        return
+        return None
     stop, is_known = settings.stop, found.is_known is not False
-    yield protocol.ExplainAnswer(
+    return protocol.ExplainAnswer(
         assistant=name,
         version=_version(name),
-        reason=_setting_reason(PROGRAMS[name].title, text, found),
+        reason=_setting_reason(PROGRAMS[name].title, ".".join(keys), found),
         value=found.value,
         chain=[
             _link(
@@ -123,11 +131,10 @@ def _setting_reason(title: str, text: str, found: SettingValue) -> str:
     return "In force from one file." if counting == 1 else f"In force from {counting} files together."
 
 
-def _own_setting(text: str, scene: "Scene") -> Iterator[protocol.ExplainAnswer]:
-    keys = tuple(text.strip("/").replace("/", ".").split("."))
+def _own_setting(keys: Keys, scene: "Scene") -> protocol.ExplainAnswer | None:
     node = describe(keys)
     if node is None:
-        return
+        return None
     effective = scene.snapshot.effective
     value = value_at(effective.values, keys)
     chain = [
@@ -135,7 +142,7 @@ def _own_setting(text: str, scene: "Scene") -> Iterator[protocol.ExplainAnswer]:
         for each in reversed(effective.provenance.get(pointer_text(keys), ()))
         if each.document is not None
     ]
-    yield protocol.ExplainAnswer(
+    return protocol.ExplainAnswer(
         assistant=NEXUS,
         version=__version__,
         reason="In force from a file." if any(each.wins for each in chain) else "The default of Nexus.",

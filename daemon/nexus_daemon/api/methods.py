@@ -230,6 +230,14 @@ METHODS: dict[str, Method] = {
 }
 """Every `nexus/*` request of a client. `docs/protocol.md` is generated from it."""
 
+DOCUMENT_FEATURES: dict[str, Any] = {
+    "textDocument/definition": {},
+    "textDocument/documentLink": {"resolveProvider": False},
+    "textDocument/hover": {},
+    "textDocument/references": {},
+}
+"""The methods that `document_features` answers, with their options."""
+
 FEATURES: dict[str, Any] = {
     "initialize": None,
     "initialized": None,
@@ -241,8 +249,7 @@ FEATURES: dict[str, Any] = {
     "textDocument/didClose": None,
     "textDocument/codeAction": {"codeActionKinds": ["quickfix"]},
     "textDocument/codeLens": {"resolveProvider": False},
-    "textDocument/definition": {},
-    "textDocument/documentLink": {"resolveProvider": False},
+    **DOCUMENT_FEATURES,
 }
 """Every LSP method that is handled here, with its options."""
 

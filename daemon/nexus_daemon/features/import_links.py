@@ -5,32 +5,40 @@
 2. An import without a file leads nowhere. The first ones of a file are looked up (`import_targets`).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from nexus_context.errors import Span
 from nexus_context.folder.prompt.imports import import_targets
-from nexus_daemon.lsp.convert import Locator
+from nexus_daemon.features.open_document import OpenDocument
 
 IsFile = Callable[[str], bool]
-_TOP = Span(0, 0)
+TOP = Span(0, 0)
 
 
-def document_links(locate: Locator, path: str, *, user_home: str, is_file: IsFile) -> list[dict[str, Any]]:
-    """Return the links of a file, in the order of its text."""
+def import_links(document: OpenDocument, *, is_file: IsFile) -> list[dict[str, Any]]:
+    """Return the links of a document, in the order of its text."""
     return [
-        {"range": locate.range(path, span), "target": locate.uri(target)}
-        for span, target in import_targets(path, locate.text(path), user_home)
+        {"range": document.locate.range(document.path, span), "target": document.locate.uri(target)}
+        for span, target in _imports(document)
         if is_file(target)
     ]
 
 
-def definition(
-    locate: Locator, path: str, offset: int, *, user_home: str, is_file: IsFile
-) -> list[dict[str, Any]]:
+def import_definition(document: OpenDocument, offset: int, *, is_file: IsFile) -> list[dict[str, Any]]:
     """Return the location of the file that the import at an offset names; none elsewhere."""
+    locate = document.locate
     return [
-        {"uri": locate.uri(target), "range": locate.range(target, _TOP)}
-        for span, target in import_targets(path, locate.text(path), user_home)
-        if span.start <= offset <= span.end and is_file(target)
+        {"uri": locate.uri(target), "range": locate.range(target, TOP)}
+        for _, target in imports_at(document, offset)
+        if is_file(target)
     ]
+
+
+def imports_at(document: OpenDocument, offset: int) -> Iterator[tuple[Span, str]]:
+    """The import at an offset: where it is, and the absolute path that it names."""
+    return ((span, target) for span, target in _imports(document) if span.start <= offset <= span.end)
+
+
+def _imports(document: OpenDocument) -> Iterator[tuple[Span, str]]:
+    return import_targets(document.path, document.text, document.user_home)

@@ -13,7 +13,7 @@ class ClientCapabilities(msgspec.Struct, frozen=True, kw_only=True):
     `nexus/assistant/didChange`. `is_ours`: it knows Nexus, and shows what our commands answer.
     `shows_documents`: it opens a document for us. Of edits it takes those that create files
     (`creates_files`), and those that name the versions of documents (`takes_versions`). `refreshes_lenses`:
-    it requests its lenses again when it is asked to.
+    it requests its lenses again when it is asked to. `shows_markdown`: it does so in hovers.
     """
 
     position_encoding: str = DEFAULT_ENCODING
@@ -24,18 +24,23 @@ class ClientCapabilities(msgspec.Struct, frozen=True, kw_only=True):
     creates_files: bool = False
     takes_versions: bool = False
     refreshes_lenses: bool = False
+    shows_markdown: bool = False
 
 
 def capabilities_of(client: InitializeParams) -> ClientCapabilities:
     """What a client says of itself."""
-    kinds = client.capability("workspace.workspaceEdit.resourceOperations")
     return ClientCapabilities(
         position_encoding=choose_encoding(client),
         has_model=client.capability("experimental.nexus.modelComplete") is True,
         wants_assistant_sessions=client.capability("experimental.nexus.assistantSessions") is True,
         is_ours=is_ours(client),
         shows_documents=client.capability("window.showDocument.support") is True,
-        creates_files=isinstance(kinds, list | tuple) and "create" in kinds,
+        creates_files="create" in _texts(client.capability("workspace.workspaceEdit.resourceOperations")),
         takes_versions=client.capability("workspace.workspaceEdit.documentChanges") is True,
+        shows_markdown="markdown" in _texts(client.capability("textDocument.hover.contentFormat")),
         refreshes_lenses=client.capability("workspace.codeLens.refreshSupport") is True,
     )
+
+
+def _texts(value: object) -> list[str]:
+    return [each for each in value if isinstance(each, str)] if isinstance(value, list | tuple) else []

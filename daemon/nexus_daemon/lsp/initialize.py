@@ -16,6 +16,8 @@ _PROVIDERS = {
     "textDocument/codeLens": "codeLensProvider",
     "textDocument/definition": "definitionProvider",
     "textDocument/documentLink": "documentLinkProvider",
+    "textDocument/hover": "hoverProvider",
+    "textDocument/references": "referencesProvider",
 }
 """Feature → its key in `ServerCapabilities`; the value is the feature's options."""
 _INCREMENTAL = 2  # of `TextDocumentSyncKind`

@@ -92,11 +92,15 @@ class CodeLensParams(Value, frozen=True):
     text_document: TextDocumentIdentifier
 
 
-class DocumentLinkParams(Value, frozen=True):
+class DocumentParams(Value, frozen=True):
+    """What most requests about a document need."""
+
     text_document: TextDocumentIdentifier
 
 
-class DefinitionParams(Value, frozen=True):
+class PositionParams(Value, frozen=True):
+    """What most requests about a position in a document need."""
+
     text_document: TextDocumentIdentifier
     position: Position
 
@@ -167,8 +171,10 @@ HOT: dict[str, type[Value]] = {
     "textDocument/didClose": DidCloseParams,
     "textDocument/codeAction": CodeActionParams,
     "textDocument/codeLens": CodeLensParams,
-    "textDocument/definition": DefinitionParams,
-    "textDocument/documentLink": DocumentLinkParams,
+    "textDocument/definition": PositionParams,
+    "textDocument/documentLink": DocumentParams,
+    "textDocument/hover": PositionParams,
+    "textDocument/references": PositionParams,
     "workspace/didChangeWorkspaceFolders": DidChangeWorkspaceFoldersParams,
     "workspace/didChangeWatchedFiles": DidChangeWatchedFilesParams,
     "workspace/executeCommand": ExecuteCommandParams,

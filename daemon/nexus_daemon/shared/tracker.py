@@ -38,6 +38,8 @@ REPEATABLE = frozenset(
         "textDocument/codeLens",
         "textDocument/definition",
         "textDocument/documentLink",
+        "textDocument/hover",
+        "textDocument/references",
         "nexus/context/assemble",
         "nexus/context/preview",
         "nexus/context/usage",

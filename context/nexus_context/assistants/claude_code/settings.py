@@ -110,6 +110,24 @@ def settings_schema() -> dict[str, Any]:
     return schema
 
 
+@functools.cache
+def keys_schema() -> dict[str, Any]:
+    """The keys that a file may have, with the values of those that are checked one by one, and with hooks."""
+    schema = _schema()
+    hooks = {name: each["properties"] for name, each in schema["hookTypes"].items()}
+    hook = {
+        "type": "object",
+        "properties": {key: node for each in hooks.values() for key, node in each.items()},
+    }
+    hook["properties"] |= schema["hookType"]["properties"]
+    group = {**schema["hookGroup"]["properties"], "hooks": {"type": "array", "items": hook}}
+    event = {"type": "array", "items": {"type": "object", "properties": group}}
+    properties = schema["void"]["properties"] | schema["skipped"]["properties"]
+    properties["permissions"] = schema["void"]["properties"]["permissions"]
+    properties["hooks"] = {"type": "object", "properties": dict.fromkeys(schema["hookEvents"], event)}
+    return {"type": "object", "properties": properties}
+
+
 def hook_events() -> list[str]:
     """The events that hooks may be of."""
     return list(_schema()["hookEvents"])

@@ -69,6 +69,15 @@ class TomlDocument:
         """Where the key of a value is."""
         return self._places.get(pointer, (None, Span(0, 0)))[0]
 
+    def path_at(self, offset: int) -> Pointer:
+        """Path of the innermost key or value that contains an offset, or ends with it; () outside all."""
+        found: tuple[int, Pointer] = (len(self.text) + 1, ())
+        for pointer, spans in self._places.items():
+            for span in spans:
+                if span is not None and span.start <= offset <= span.end:
+                    found = min(found, (span.end - span.start, pointer), key=lambda each: each[0])
+        return found[1]
+
     @cached_property
     def _places(self) -> dict[Pointer, tuple[Span | None, Span]]:
         return _Scan(_as_old(self.text)).places

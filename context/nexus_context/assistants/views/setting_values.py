@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from nexus_context.assistants.programs import PROGRAMS
 from nexus_context.assistants.reading.disk import Disk
 from nexus_context.assistants.reading.findings import value_at
-from nexus_context.assistants.reading.model import AssistantSettings, AssistantSettingsFile
+from nexus_context.assistants.reading.model import AssistantSettings, AssistantSettingsFile, Keys
 from nexus_context.assistants.reading.toml import read_toml
 from nexus_context.errors import Span
 from nexus_context.text.json import parse_pointer
@@ -48,14 +48,19 @@ class SettingValue(msgspec.Struct, frozen=True):
     is_known: bool | None
 
 
-def find_setting(name: str, text: str, settings: AssistantSettings, disk: Disk) -> SettingValue | None:
-    """The setting of an assistant with these settings; None if the text is none of its keys."""
+def read_keys(name: str, text: str, settings: AssistantSettings) -> Keys:
+    """The keys that a text names, from the top of an assistant's settings; () if it names none."""
     if _KEY.fullmatch(text) is None:
-        return None
+        return ()
     schema = PROGRAMS[name].settings_schema
-    keys = _keys_of(text, [schema.get("properties", {}), *(_document_value(each) for each in settings.files)])
+    return _keys_of(text, [schema.get("properties", {}), *(_document_value(each) for each in settings.files)])
+
+
+def find_setting(name: str, keys: Keys, settings: AssistantSettings, disk: Disk) -> SettingValue | None:
+    """The setting of an assistant with these settings; None if it has none at these keys."""
     if not keys:
         return None
+    schema = PROGRAMS[name].settings_schema
     sources = tuple(_sources(settings, keys, disk))
     is_known = _is_known(schema, keys) if schema else None
     if not sources and not is_known:

@@ -9,7 +9,6 @@
    `token_attribution`: parts never sum to more than the heading or file that contains them.
 """
 
-import re
 from bisect import bisect_right
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import lru_cache
@@ -22,14 +21,12 @@ import msgspec
 from nexus_context.errors import Span
 from nexus_context.folder.prompt.blocks import blocks_of
 from nexus_context.folder.prompt.gather import PromptContents
+from nexus_context.folder.prompt.headings import find_headings
 from nexus_context.folder.prompt.imports import Import
-from nexus_context.folder.prompt.markdown import code_ranges
 from nexus_context.folder.prompt.render import Prompt, places_of
 from nexus_context.folder.prompt.texts import Piece, cut, trimmed, unix_lines
 from nexus_context.folder.prompt.token_attribution import fragment_tokens, fragment_units
 from nexus_context.tokens import TokenCounter, part_tokens, span_units
-
-_HEADING = re.compile(r"^ {0,3}(#{1,6})(?=[ \t]|$)[^\r\n]*", re.MULTILINE)
 
 
 class Share(msgspec.Struct, frozen=True):
@@ -169,31 +166,18 @@ def _files(contents: PromptContents) -> Iterator[tuple[str | None, Sequence[Piec
 
 
 def _headings(where: PlacedFile, path: str, text: str) -> Iterator[Share]:
-    headings: list[tuple[int, Span, int]] = []  # level, heading, place in the prompt
     places = _Places(where, path, text)
-    for match in _outside_code(text):
-        place = places.of(match.start(1))
-        if place is not None:
-            headings.append((len(match[1]), Span(*match.span()), place))
-    ends = [where.end] * len(headings)
+    placed_headings = [
+        (each, place) for each in find_headings(text) if (place := places.of(each.mark)) is not None
+    ]
+    ends = [where.end] * len(placed_headings)
     open_ones: list[int] = []
-    for at, (level, _, place) in enumerate(headings):
-        while open_ones and headings[open_ones[-1]][0] >= level:
+    for at, (heading, place) in enumerate(placed_headings):
+        while open_ones and placed_headings[open_ones[-1]][0].level >= heading.level:
             ends[open_ones.pop()] = place
         open_ones.append(at)
-    for (_, heading, place), end in zip(headings, ends, strict=True):
-        yield Share("heading", heading, Span(place, end))
-
-
-def _outside_code(text: str) -> Iterator[re.Match[str]]:
-    """The matches of headings outside of code and comments."""
-    code = code_ranges(text)
-    index = 0
-    for match in _HEADING.finditer(text):
-        while index < len(code) and code[index].end <= match.start():
-            index += 1
-        if index == len(code) or code[index].start > match.start():
-            yield match
+    for (heading, place), end in zip(placed_headings, ends, strict=True):
+        yield Share("heading", heading.line, Span(place, end))
 
 
 class _Places:

@@ -8,7 +8,7 @@ import pytest
 from nexus_context.assistants.programs import PROGRAMS
 from nexus_context.assistants.reading.disk import Disk
 from nexus_context.assistants.reading.model import Surroundings
-from nexus_context.assistants.views.setting_values import SettingValue, find_setting
+from nexus_context.assistants.views.setting_values import SettingValue, find_setting, read_keys
 from support.fixture import write_fixture
 
 USER = {
@@ -28,7 +28,8 @@ def setting_of(root: Path, name: str, key: str, *, user: str = "", project: str 
         files += f"//- /{directory}/{places[name]}\n{text}\n" if text else ""
     write_fixture(files, root)
     disk, where = Disk(), Surroundings(str(root / "work"), str(root / "home"), {})
-    return find_setting(name, key, PROGRAMS[name].settings(disk, where), disk)
+    settings = PROGRAMS[name].settings(disk, where)
+    return find_setting(name, read_keys(name, key, settings), settings, disk)
 
 
 @pytest.mark.parametrize(
@@ -148,7 +149,8 @@ def test_a_word_is_a_setting_only_if_the_program_has_it(
     tmp_path: Path, name: str, key: str, is_known: bool | None
 ) -> None:
     disk, where = Disk(), Surroundings(str(tmp_path), str(tmp_path / "home"), {})
-    found = find_setting(name, key, PROGRAMS[name].settings(disk, where), disk)
+    settings = PROGRAMS[name].settings(disk, where)
+    found = find_setting(name, read_keys(name, key, settings), settings, disk)
     assert (None if found is None else found.is_known) == is_known
 
 

@@ -1,0 +1,164 @@
+"""What stands around a place in JSON text that is being written, whether or not it parses.
+
+1. One pass up to the place, and on to the end of the object around it: strings end with their line, comments
+   are skipped, brackets that do not match are left out.
+2. A word without quotes counts as a key or value that is being written.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from itertools import chain
+from typing import NamedTuple
+
+from nexus_context.errors import Span
+from nexus_context.text.json.spans import Pointer
+from nexus_context.text.json.strings import meaning
+
+_TOKEN = re.compile(
+    r'(?P<string>"(?:[^"\\\r\n]|\\[^\r\n])*+(?P<closed>"?))|(?P<mark>[\[\]{},:])'
+    r'|(?P<word>[^\s\[\]{},:"/]+)|//[^\r\n]*|/\*[\s\S]*?(?:\*/|\Z)|/'
+)
+_CLOSES = {"}": "{", "]": "["}
+
+
+class JsonPlace(NamedTuple):
+    """A place where a key or value is, or may be written.
+
+    `container` is the path of the object or list around it. In an object, `key` is the name whose value the
+    place is, or None where a key may stand. `written` is the token at the place, with its quotes; `prefix`
+    what it says up to the place. `names` are the other keys of the object. `has_colon`: a colon follows the
+    key.
+    """
+
+    container: Pointer
+    is_object: bool
+    key: str | None
+    written: Span
+    prefix: str
+    names: frozenset[str] = frozenset()
+    has_colon: bool = False
+
+    @property
+    def pointer(self) -> Pointer:
+        """The path of the value at the place: in a list, and for a key, that of the container."""
+        return self.container if self.key is None else (*self.container, self.key)
+
+
+class _Container:
+    """An object or list that is open: its path, and what was read of it last."""
+
+    def __init__(self, mark: str, path: Pointer) -> None:
+        self.mark = mark
+        self.path = path
+        self.names: list[str] = []
+        self.name: str | None = None  # the last text at the place of a key
+        self.key: str | None = None  # the key whose value is next, after its colon
+        self.index = 0
+
+    @property
+    def below(self) -> Pointer:
+        """The path of the next value."""
+        if self.mark == "[":
+            return (*self.path, self.index)
+        return self.path if self.key is None else (*self.path, self.key)
+
+    def take_text(self, text: str) -> None:
+        if self.mark == "{" and self.key is None:
+            self.name = text
+            self.names.append(text)
+
+    def take_mark(self, mark: str) -> None:
+        if mark == ":":
+            self.key, self.name = self.name, None
+        elif mark == ",":
+            self.key = self.name = None
+            self.index += 1
+
+
+def find_place(text: str, offset: int) -> JsonPlace | None:
+    """What can be written at an offset; None in a comment, and outside of the outermost brackets."""
+    containers: list[_Container] = []
+    tokens = _TOKEN.finditer(text)
+    for token in tokens:
+        if token.start() >= offset or _contains(token, offset):
+            return _place(text, containers, token, tokens, offset=offset)
+        _take(containers, token)
+    return _place(text, containers, None, tokens, offset=offset)
+
+
+def _contains(token: re.Match[str], offset: int) -> bool:
+    """Whether the text at the offset is a part of a token that began before."""
+    if token["string"]:
+        return offset < token.end() or (offset == token.end() and not token["closed"])
+    if token["mark"]:
+        return False
+    is_line_comment = token[0].startswith("//") and offset == token.end()
+    return offset < token.end() or is_line_comment or bool(token["word"] and offset == token.end())
+
+
+def _take(containers: list[_Container], token: re.Match[str]) -> None:
+    mark = token["mark"]
+    if mark is None:
+        if containers and (token["string"] or token["word"]):
+            containers[-1].take_text(_content(token))
+    elif mark in "{[":
+        containers.append(_Container(mark, containers[-1].below if containers else ()))
+    elif mark in "}]":
+        if any(each.mark == _CLOSES[mark] for each in containers):
+            while containers.pop().mark != _CLOSES[mark]:
+                pass
+    elif containers:
+        containers[-1].take_mark(mark)
+
+
+def _content(token: re.Match[str]) -> str:
+    if not token["string"]:
+        return token[0]
+    return meaning(token[0][1 : len(token[0]) - len(token["closed"])])
+
+
+def _place(
+    text: str,
+    containers: list[_Container],
+    token: re.Match[str] | None,
+    tokens: Iterator[re.Match[str]],
+    *,
+    offset: int,
+) -> JsonPlace | None:
+    if not containers:
+        return None
+    inside = containers[-1]
+    written, prefix = Span(offset, offset), ""
+    if token is not None and token.start() < offset:
+        if not (token["string"] or token["word"]):
+            return None  # a comment
+        written = Span(*token.span())
+        prefix = meaning(text[token.start() : offset].removeprefix('"'))
+        token = None
+    rest = tokens if token is None else chain((token,), tokens)
+    names, has_colon = _rest(inside, rest) if inside.mark == "{" else ([], False)
+    return JsonPlace(
+        container=inside.path,
+        is_object=inside.mark == "{",
+        key=inside.key,
+        written=written,
+        prefix=prefix,
+        names=frozenset((*inside.names, *names)),
+        has_colon=has_colon,
+    )
+
+
+def _rest(inside: _Container, tokens: Iterable[re.Match[str]]) -> tuple[list[str], bool]:
+    """The keys in the rest of an object, and whether a colon comes first."""
+    rest = _Container("{", ())
+    rest.key = inside.key
+    containers, has_colon = [rest], None
+    for token in tokens:
+        mark = token["mark"]
+        if not (mark or token["string"] or token["word"]):
+            continue  # a comment
+        has_colon = mark == ":" if has_colon is None else has_colon
+        if mark in _CLOSES and len(containers) == 1:
+            break
+        _take(containers, token)
+    return rest.names, has_colon is True

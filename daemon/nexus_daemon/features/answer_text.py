@@ -1,0 +1,69 @@
+"""Markdown of the answers of `nexus/explain`, for a hover."""
+
+from collections.abc import Callable, Iterator, Sequence
+
+import msgspec
+
+from nexus_context.assistants.tracking.in_use import view_title
+from nexus_context.text.visible import visible_line
+from nexus_daemon.protocol.explain import ExplainAnswer, ExplainLink
+
+LONGEST_VALUE = 200
+"""Characters of a value."""
+Shorten = Callable[[str], str]
+"""URI → the path as people write it."""
+
+
+def answers_text(answers: Sequence[ExplainAnswer], shorten: Shorten, *, default: object = None) -> str:
+    """The answers of several views, each under its name; `default` is the value where no file sets one."""
+    return "\n\n---\n\n".join("\n\n".join(_blocks(answer, shorten, default)) for answer in answers)
+
+
+def _blocks(answer: ExplainAnswer, shorten: Shorten, default: object) -> Iterator[str]:
+    title = f"**{view_title(answer.assistant)}**"
+    if answer.documentation:
+        yield f"{title}: {escaped(answer.documentation)}"
+        yield escaped(answer.reason)
+    else:
+        yield f"{title}: {escaped(answer.reason)}"
+    if answer.value is not None:
+        yield f"In force: {code(as_json(answer.value))}"
+    if default is not None and not any(link.wins for link in answer.chain):
+        yield f"Default: {code(as_json(default))}"
+    if answer.chain:
+        yield "\n".join(_row(link, shorten) for link in answer.chain)
+    if answer.tokens:
+        yield f"{'' if answer.exact else '≈ '}{answer.tokens:,} tokens"
+    if answer.note:
+        yield escaped(answer.note)
+
+
+def _row(link: ExplainLink, shorten: Shorten) -> str:
+    line = link.range.start.line + 1
+    row = f"- [{escaped(shorten(link.uri))}:{line}]({link.uri}#L{line}) {code(link.value)}"
+    return row if link.wins else f"{row} (does not count)"
+
+
+def as_json(value: object) -> str:
+    """A value as it is written in a settings file."""
+    return msgspec.json.encode(value).decode()
+
+
+def code(text: str) -> str:
+    """A text on one line as Markdown code, shortened if it is long."""
+    text = visible_line(text)
+    text = text if len(text) <= LONGEST_VALUE else f"{text[:LONGEST_VALUE]} …"
+    fence = "``" if "`" in text else "`"
+    return f"{fence}{text}{fence}" if fence == "`" else f"{fence} {text} {fence}"
+
+
+def escaped(text: str) -> str:
+    """A text as Markdown that shows it as it is, but for code between backticks."""
+    return "`".join(
+        part if number % 2 else _escaped_words(part)
+        for number, part in enumerate(visible_line(text).split("`"))
+    )
+
+
+def _escaped_words(text: str) -> str:
+    return "".join(f"\\{character}" if character in "\\*_[]<>#" else character for character in text)
