@@ -63,9 +63,7 @@ def test_answers_of_several_views() -> None:
     won = ExplainLink("file:///a/x.json", TOP, '["a"]', wins=True)
     lost = ExplainLink("file:///h/y_z.json", TOP, '["`"]', wins=False)
     answers = [
-        ExplainAnswer(
-            "codex", "1", "In force.", value=["a"], chain=[won, lost], documentation="Who may *act*."
-        ),
+        ExplainAnswer("codex", "1", "In force.", value=["a"], chain=[won, lost], documentation="Who *acts*."),
         ExplainAnswer("nexus", "1", "The default of Nexus.", note="Mind <this>."),
     ]
     assert answers_text(answers, lambda uri: uri.removeprefix("file://"), default=[]) == (

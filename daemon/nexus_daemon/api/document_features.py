@@ -28,6 +28,7 @@ from nexus_daemon.api.explain import Scene, scene_of
 from nexus_daemon.api.explain_files import explain_keys, explain_server
 from nexus_daemon.features import import_links
 from nexus_daemon.features.answer_text import answers_text
+from nexus_daemon.features.completion import ClientForm
 from nexus_daemon.features.hover import TextReader, heading_at, hover, import_text, section_text
 from nexus_daemon.features.open_document import KINDS, OpenDocument
 from nexus_daemon.features.settings_place import SettingsPlace, place_at
@@ -35,6 +36,7 @@ from nexus_daemon.lsp import lsp_types
 from nexus_daemon.lsp.convert import Locator, Texts, uri_to_path
 
 if TYPE_CHECKING:
+    from nexus_context.assistants.tracking.followers import SessionFollowers
     from nexus_daemon.windows.connection import Connection
 
 OWN_FILES = ("config.json", "mcp.json")
@@ -45,7 +47,8 @@ class Question(NamedTuple):
 
     document: OpenDocument
     scene: Scene
-    has_markdown: bool
+    form: ClientForm
+    followers: "SessionFollowers"
 
     def offset(self, position: protocol.Position) -> int:
         """The code-point offset of a position."""
@@ -90,7 +93,8 @@ async def _question(client: "Connection", uri: str) -> Question | None:
     locate = Locator(Texts({path: text.removeprefix("\ufeff")}), encoding, {path: text})
     home = folders.load_inputs.user_home
     document = OpenDocument(path, kind, locate, folder=folder.path, user_home=home)
-    return Question(document, scene, client.capabilities.shows_markdown)
+    form = ClientForm(client.capabilities.takes_snippets, client.capabilities.shows_markdown)
+    return Question(document, scene, form, client.daemon.followers)
 
 
 def _names_servers(path: str, text: str) -> bool:
@@ -137,7 +141,7 @@ def _hover(question: Question, params: lsp_types.PositionParams) -> dict[str, An
     answers = list(_answers(question, place))
     text = answers_text(answers, lambda uri: question.shorten(uri_to_path(uri) or uri))
     return hover(
-        document, place.span, text or _described(question, place), has_markdown=question.has_markdown
+        document, place.span, text or _described(question, place), has_markdown=question.form.has_markdown
     )
 
 
@@ -181,12 +185,12 @@ def _hover_instructions(question: Question, offset: int) -> dict[str, Any] | Non
             readers,
             [question.shorten(each) for each in sorted(filter(None, importers))],
         )
-        return hover(document, span, text, has_markdown=question.has_markdown)
+        return hover(document, span, text, has_markdown=question.form.has_markdown)
     heading = heading_at(document.text, offset)
     if heading is None:
         return None
     text = section_text(document.text, heading, _text_readers(question)[0])
-    return hover(document, heading.line, text, has_markdown=question.has_markdown)
+    return hover(document, heading.line, text, has_markdown=question.form.has_markdown)
 
 
 def _text_readers(question: Question) -> tuple[list[TextReader], list[Profile]]:
@@ -209,7 +213,14 @@ def _text_readers(question: Question) -> tuple[list[TextReader], list[Profile]]:
     return readers, profiles
 
 
+def _completion(question: Question, params: lsp_types.PositionParams) -> list[dict[str, Any]]:
+    from nexus_daemon.api.completion import complete  # its imports take long
+
+    return complete(question, question.offset(params.position))
+
+
 HANDLERS: Mapping[str, Callable[[Question, Any], Any]] = {
+    "textDocument/completion": _completion,
     "textDocument/definition": _definition,
     "textDocument/documentLink": _document_links,
     "textDocument/hover": _hover,

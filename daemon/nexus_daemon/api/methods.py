@@ -231,6 +231,7 @@ METHODS: dict[str, Method] = {
 """Every `nexus/*` request of a client. `docs/protocol.md` is generated from it."""
 
 DOCUMENT_FEATURES: dict[str, Any] = {
+    "textDocument/completion": {"triggerCharacters": ['"', ":", ",", "@", "(", "/", "{", "."]},
     "textDocument/definition": {},
     "textDocument/documentLink": {"resolveProvider": False},
     "textDocument/hover": {},

@@ -1,5 +1,6 @@
 """Markdown of the answers of `nexus/explain`, for a hover."""
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
@@ -8,6 +9,8 @@ from nexus_context.assistants.tracking.in_use import view_title
 from nexus_context.text.visible import visible_line
 from nexus_daemon.protocol.explain import ExplainAnswer, ExplainLink
 
+_LINK = re.compile(r"\[((?:[^\]\\]|\\.)*)\]\([^)]*\)")
+_ESCAPE = re.compile(r"\\([\\*_\[\]<>#])")
 LONGEST_VALUE = 200
 """Characters of a value."""
 Shorten = Callable[[str], str]
@@ -67,3 +70,9 @@ def escaped(text: str) -> str:
 
 def _escaped_words(text: str) -> str:
     return "".join(f"\\{character}" if character in "\\*_[]<>#" else character for character in text)
+
+
+def plain(text: str) -> str:
+    """A Markdown text of this module without its marks."""
+    text = _LINK.sub(r"\1", text).replace("**", "").replace("`", "").replace("\n\n---\n\n", "\n\n")
+    return _ESCAPE.sub(r"\1", text)

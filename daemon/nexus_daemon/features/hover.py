@@ -3,7 +3,6 @@
 Clients that show no Markdown get the same text without marks.
 """
 
-import re
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -11,12 +10,9 @@ from nexus_context.assistants.views.readers import AssistantUse
 from nexus_context.errors import Span
 from nexus_context.folder.prompt.headings import Heading, find_headings
 from nexus_context.tokens import TokenCounter
-from nexus_daemon.features.answer_text import code, escaped
+from nexus_daemon.features.answer_text import code, escaped, plain
 from nexus_daemon.features.code_lens import share_text
 from nexus_daemon.features.open_document import OpenDocument
-
-_LINK = re.compile(r"\[((?:[^\]\\]|\\.)*)\]\([^)]*\)")
-_ESCAPE = re.compile(r"\\([\\*_\[\]<>#])")
 
 
 class TextReader(NamedTuple):
@@ -36,14 +32,9 @@ def hover(document: OpenDocument, span: Span, text: str, *, has_markdown: bool) 
     if not text:
         return None
     contents = (
-        {"kind": "markdown", "value": text} if has_markdown else {"kind": "plaintext", "value": _plain(text)}
+        {"kind": "markdown", "value": text} if has_markdown else {"kind": "plaintext", "value": plain(text)}
     )
     return {"contents": contents, "range": document.locate.range(document.path, span)}
-
-
-def _plain(text: str) -> str:
-    text = _LINK.sub(r"\1", text).replace("**", "").replace("`", "").replace("\n\n---\n\n", "\n\n")
-    return _ESCAPE.sub(r"\1", text)
 
 
 def heading_at(text: str, offset: int) -> Heading | None:

@@ -14,6 +14,7 @@ from nexus_daemon.process.version import PROTOCOL
 _PROVIDERS = {
     "textDocument/codeAction": "codeActionProvider",
     "textDocument/codeLens": "codeLensProvider",
+    "textDocument/completion": "completionProvider",
     "textDocument/definition": "definitionProvider",
     "textDocument/documentLink": "documentLinkProvider",
     "textDocument/hover": "hoverProvider",

@@ -171,6 +171,7 @@ HOT: dict[str, type[Value]] = {
     "textDocument/didClose": DidCloseParams,
     "textDocument/codeAction": CodeActionParams,
     "textDocument/codeLens": CodeLensParams,
+    "textDocument/completion": PositionParams,
     "textDocument/definition": PositionParams,
     "textDocument/documentLink": DocumentParams,
     "textDocument/hover": PositionParams,

@@ -36,6 +36,7 @@ REPEATABLE = frozenset(
     {
         "textDocument/codeAction",
         "textDocument/codeLens",
+        "textDocument/completion",
         "textDocument/definition",
         "textDocument/documentLink",
         "textDocument/hover",

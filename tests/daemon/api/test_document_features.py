@@ -109,3 +109,57 @@ def test_a_heading_says_what_its_section_costs(tmp_path: Path) -> None:
         assert await ask(desk, talk, 3, "hover", "/a/CLAUDE.md", position=at(text, "brief")) is None
 
     tell_story(tmp_path, story)
+
+
+async def labels(desk: Desk, talk: Talk, number: int, path: str, text: str) -> list[str]:
+    """The labels of the items at `$0` of a document that is opened with this text."""
+    before, _, after = text.partition("$0")
+    desk.open(talk, path, before + after)
+    line = before.count("\n")
+    where = {"line": line, "character": len(before) - before.rfind("\n") - 1}
+    items: Any = await ask(desk, talk, number, "completion", path, position=where)
+    desk.close(talk, path)
+    assert isinstance(items, list), items
+    return [each["label"] for each in items]
+
+
+def test_what_may_be_written_in_settings(tmp_path: Path) -> None:
+    async def story(desk: Desk) -> None:
+        write(desk, "/a/.mcp.json", '{"mcpServers": {"github": {"command": "gh"}}}')
+        talk = await desk.client()
+        path = "/a/.claude/settings.json"
+        asked = [
+            ('{"permissions": {"allow": [], $0}}', "defaultMode", "allow"),
+            ('{"hooks": {"$0', "PreToolUse", "model"),
+            ('{"permissions": {"allow": ["$0', "Bash", "default"),
+            ('{"enabledMcpjsonServers": ["$0"]}', "github", "Bash"),
+            ('{"model": "$0"}', "claude-sonnet-5", "gpt-5"),
+        ]
+        for number, (text, is_there, is_not) in enumerate(asked, start=1):
+            found = await labels(desk, talk, number, path, text)
+            assert is_there in found, text
+            assert is_not not in found, text
+        assert "provider" in await labels(desk, talk, 10, "/a/.nexus3/config.json", "{$0}")
+        assert "args" in await labels(desk, talk, 11, "/a/.mcp.json", '{"mcpServers": {"a": {$0}}}')
+        env = '{"mcpServers": {"a": {"env": {"T": "${NEX$0}"}}}}'
+        assert "NEXUS_STATE" in await labels(desk, talk, 12, "/a/.mcp.json", env)
+        assert "model_provider" in await labels(desk, talk, 13, "/a/.codex/config.toml", "mo$0")
+        assert await labels(desk, talk, 14, "/a/package.json", "{$0}") == []
+
+    tell_story(tmp_path, story)
+
+
+def test_paths_of_imports_leave_out_what_git_ignores(tmp_path: Path) -> None:
+    async def story(desk: Desk) -> None:
+        for name in ("HEAD", "objects/x", "refs/x"):
+            write(desk, f"/a/.git/{name}", "ref: refs/heads/main")
+        write(desk, "/a/.gitignore", "secret.md\nbuild/\n")
+        for name in ("docs/style.md", "secret.md", "build/x.md", "b c.md", ".hidden.md"):
+            write(desk, f"/a/{name}", "Be brief.\n")
+        talk = await desk.client()
+        found = await labels(desk, talk, 1, "/a/CLAUDE.md", "See @$0")
+        assert found == ["NEXUS.md", "b\\ c.md", "docs/"]
+        assert await labels(desk, talk, 2, "/a/CLAUDE.md", "See @docs/st$0 now") == ["style.md"]
+        assert await labels(desk, talk, 3, "/a/CLAUDE.md", "me@docs/$0") == []
+
+    tell_story(tmp_path, story)

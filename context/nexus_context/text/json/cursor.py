@@ -21,7 +21,7 @@ _TOKEN = re.compile(
 _CLOSES = {"}": "{", "]": "["}
 
 
-class JsonPlace(NamedTuple):
+class CursorPlace(NamedTuple):
     """A place where a key or value is, or may be written.
 
     `container` is the path of the object or list around it. In an object, `key` is the name whose value the
@@ -75,7 +75,7 @@ class _Container:
             self.index += 1
 
 
-def find_place(text: str, offset: int) -> JsonPlace | None:
+def find_place(text: str, offset: int) -> CursorPlace | None:
     """What can be written at an offset; None in a comment, and outside of the outermost brackets."""
     containers: list[_Container] = []
     tokens = _TOKEN.finditer(text)
@@ -124,7 +124,7 @@ def _place(
     tokens: Iterator[re.Match[str]],
     *,
     offset: int,
-) -> JsonPlace | None:
+) -> CursorPlace | None:
     if not containers:
         return None
     inside = containers[-1]
@@ -137,7 +137,7 @@ def _place(
         token = None
     rest = tokens if token is None else chain((token,), tokens)
     names, has_colon = _rest(inside, rest) if inside.mark == "{" else ([], False)
-    return JsonPlace(
+    return CursorPlace(
         container=inside.path,
         is_object=inside.mark == "{",
         key=inside.key,

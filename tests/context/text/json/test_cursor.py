@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nexus_context.text.json.cursor import JsonPlace, find_place
+from nexus_context.text.json.cursor import CursorPlace, find_place
 
 
-def place_at(text: str) -> JsonPlace | None:
+def place_at(text: str) -> CursorPlace | None:
     before, _, after = text.partition("$0")
     return find_place(before + after, len(before))
 

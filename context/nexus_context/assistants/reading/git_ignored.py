@@ -1,0 +1,38 @@
+"""Which paths of a repository git ignores, by the `.gitignore` files from its root down."""
+
+import os
+from collections.abc import Iterator
+
+from pathspec import GitIgnoreSpec
+
+from nexus_context.assistants.reading.disk import Disk
+from nexus_context.assistants.reading.working_tree import find_working_tree, is_within, parents
+
+NAME = ".gitignore"
+MOST_LINES = 2_000
+"""Of one file."""
+
+
+class GitIgnore:
+    """The rules that hold in a directory; none outside of a repository."""
+
+    def __init__(self, disk: Disk, directory: str) -> None:
+        tree = find_working_tree(disk, directory)
+        root = None if tree is None else tree.root
+        self._rules = [] if root is None else list(_rules(disk, directory, root))
+
+    def ignores(self, path: str, *, is_directory: bool = False) -> bool:
+        """Whether git ignores a path in the directory."""
+        is_ignored = False
+        for base, spec in self._rules:
+            name = os.path.relpath(path, base).replace(os.sep, "/")
+            found = spec.check_file(f"{name}/" if is_directory else name).include
+            is_ignored = is_ignored if found is None else found
+        return is_ignored
+
+
+def _rules(disk: Disk, directory: str, root: str) -> Iterator[tuple[str, GitIgnoreSpec]]:
+    for base in reversed([each for each in parents(directory) if is_within(each, root)]):
+        text = disk.text(os.path.join(base, NAME))
+        if text:
+            yield base, GitIgnoreSpec.from_lines(text.splitlines()[:MOST_LINES])
