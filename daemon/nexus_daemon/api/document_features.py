@@ -11,6 +11,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from nexus_context.assistants.programs import PROGRAMS
 from nexus_context.assistants.reading.model import Profile, short_path
 from nexus_context.assistants.tracking.in_use import NEXUS, read_views
 from nexus_context.assistants.views.profile import read_profile
@@ -21,12 +22,12 @@ from nexus_context.assistants.views.subjects import NamedServer
 from nexus_context.disk.files import file_stamp
 from nexus_context.errors import RequestError
 from nexus_context.folder.layers.walk import CONFIG_DIRECTORY
-from nexus_context.tokens import counter_for, get_model_limits
+from nexus_context.tokens import TokenCounter, counter_for, get_model_limits
 from nexus_context.turn.models import model_of
 from nexus_daemon import protocol
 from nexus_daemon.api.explain import Scene, scene_of
 from nexus_daemon.api.explain_files import explain_keys, explain_server
-from nexus_daemon.features import import_links
+from nexus_daemon.features import import_links, outline
 from nexus_daemon.features.answer_text import answers_text
 from nexus_daemon.features.completion import ClientForm
 from nexus_daemon.features.hover import TextReader, heading_at, hover, import_text, section_text
@@ -219,11 +220,62 @@ def _completion(question: Question, params: lsp_types.PositionParams) -> list[di
     return complete(question, question.offset(params.position))
 
 
+# ---------------------------------------------------------------- structure
+
+
+def _outline(question: Question) -> list[outline.Node]:
+    """The parts of a document; tokens are those of the first view in use."""
+    return outline.outline(question.document, _counter(question))
+
+
+def _counter(question: Question) -> TokenCounter:
+    """The counter of the first view in use."""
+    scene = question.scene
+    names = scene.in_use if question.document.kind == "instructions" else (NEXUS,)
+    if names[0] == NEXUS:
+        return model_of(scene.snapshot, None)[1]
+    return counter_for(PROGRAMS[names[0]].instructions.assistant.model)
+
+
+def _inlay_hints(question: Question, params: lsp_types.RangeParams) -> list[dict[str, Any]]:
+    """The tokens of sections and imports where a program is the first view; lenses have those of Nexus."""
+    document = question.document
+    if document.kind != "instructions" or question.scene.in_use[0] == NEXUS:
+        return []
+    span, counter = document.locate.span(document.path, params.range), _counter(question)
+    hints = outline.section_hints(document, outline.outline(document, counter), span)
+    for where, target in import_links.imports_of(document):
+        text = question.scene.disk.text(target) if span.start <= where.end <= span.end else None
+        if text is not None:
+            hints.append(outline.hint(document, where.end, outline.tokens_text(text, counter)))
+    return hints
+
+
+def _document_symbols(question: Question, _: Any) -> list[dict[str, Any]]:
+    return outline.symbols(question.document, _outline(question))
+
+
+def _folds(question: Question, _: Any) -> list[dict[str, Any]]:
+    return outline.folds(question.document, _outline(question))
+
+
+def _selection_ranges(question: Question, params: lsp_types.SelectionRangeParams) -> list[dict[str, Any]]:
+    nodes = _outline(question)
+    return [
+        outline.selection_range(question.document, nodes, question.offset(position))
+        for position in params.positions
+    ]
+
+
 HANDLERS: Mapping[str, Callable[[Question, Any], Any]] = {
     "textDocument/completion": _completion,
     "textDocument/definition": _definition,
     "textDocument/documentLink": _document_links,
+    "textDocument/documentSymbol": _document_symbols,
+    "textDocument/foldingRange": _folds,
     "textDocument/hover": _hover,
+    "textDocument/inlayHint": _inlay_hints,
     "textDocument/references": _references,
+    "textDocument/selectionRange": _selection_ranges,
 }
 """By method, each for the parameters of the method."""

@@ -234,8 +234,12 @@ DOCUMENT_FEATURES: dict[str, Any] = {
     "textDocument/completion": {"triggerCharacters": ['"', ":", ",", "@", "(", "/", "{", "."]},
     "textDocument/definition": {},
     "textDocument/documentLink": {"resolveProvider": False},
+    "textDocument/documentSymbol": {},
+    "textDocument/foldingRange": {},
     "textDocument/hover": {},
+    "textDocument/inlayHint": {},
     "textDocument/references": {},
+    "textDocument/selectionRange": {},
 }
 """The methods that `document_features` answers, with their options."""
 

@@ -20,7 +20,7 @@ def import_links(document: OpenDocument, *, is_file: IsFile) -> list[dict[str, A
     """Return the links of a document, in the order of its text."""
     return [
         {"range": document.locate.range(document.path, span), "target": document.locate.uri(target)}
-        for span, target in _imports(document)
+        for span, target in imports_of(document)
         if is_file(target)
     ]
 
@@ -37,8 +37,9 @@ def import_definition(document: OpenDocument, offset: int, *, is_file: IsFile) -
 
 def imports_at(document: OpenDocument, offset: int) -> Iterator[tuple[Span, str]]:
     """The import at an offset: where it is, and the absolute path that it names."""
-    return ((span, target) for span, target in _imports(document) if span.start <= offset <= span.end)
+    return ((span, target) for span, target in imports_of(document) if span.start <= offset <= span.end)
 
 
-def _imports(document: OpenDocument) -> Iterator[tuple[Span, str]]:
+def imports_of(document: OpenDocument) -> Iterator[tuple[Span, str]]:
+    """The imports of a document: where each is, and the absolute path that it names."""
     return import_targets(document.path, document.text, document.user_home)

@@ -17,8 +17,12 @@ _PROVIDERS = {
     "textDocument/completion": "completionProvider",
     "textDocument/definition": "definitionProvider",
     "textDocument/documentLink": "documentLinkProvider",
+    "textDocument/documentSymbol": "documentSymbolProvider",
+    "textDocument/foldingRange": "foldingRangeProvider",
     "textDocument/hover": "hoverProvider",
+    "textDocument/inlayHint": "inlayHintProvider",
     "textDocument/references": "referencesProvider",
+    "textDocument/selectionRange": "selectionRangeProvider",
 }
 """Feature → its key in `ServerCapabilities`; the value is the feature's options."""
 _INCREMENTAL = 2  # of `TextDocumentSyncKind`

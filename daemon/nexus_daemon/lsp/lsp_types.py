@@ -105,6 +105,16 @@ class PositionParams(Value, frozen=True):
     position: Position
 
 
+class RangeParams(Value, frozen=True):
+    text_document: TextDocumentIdentifier
+    range: Range
+
+
+class SelectionRangeParams(Value, frozen=True):
+    text_document: TextDocumentIdentifier
+    positions: tuple[Position, ...]
+
+
 class CodeActionContext(Value, frozen=True):
     only: tuple[str, ...] | None = None
 
@@ -174,8 +184,12 @@ HOT: dict[str, type[Value]] = {
     "textDocument/completion": PositionParams,
     "textDocument/definition": PositionParams,
     "textDocument/documentLink": DocumentParams,
+    "textDocument/documentSymbol": DocumentParams,
+    "textDocument/foldingRange": DocumentParams,
     "textDocument/hover": PositionParams,
+    "textDocument/inlayHint": RangeParams,
     "textDocument/references": PositionParams,
+    "textDocument/selectionRange": SelectionRangeParams,
     "workspace/didChangeWorkspaceFolders": DidChangeWorkspaceFoldersParams,
     "workspace/didChangeWatchedFiles": DidChangeWatchedFilesParams,
     "workspace/executeCommand": ExecuteCommandParams,

@@ -163,3 +163,25 @@ def test_paths_of_imports_leave_out_what_git_ignores(tmp_path: Path) -> None:
         assert await labels(desk, talk, 3, "/a/CLAUDE.md", "me@docs/$0") == []
 
     tell_story(tmp_path, story)
+
+
+def test_sections_and_imports_show_their_tokens(tmp_path: Path) -> None:
+    async def story(desk: Desk) -> None:
+        write(desk, "/b/docs/style.md", "Use four blanks.\n")
+        write(desk, "/b/CLAUDE.md", "x")
+        talk = await desk.client("/b")
+        text = "# Rules\nBe brief.\nSee @docs/style.md\n## More\n"
+        desk.open(talk, "/b/CLAUDE.md", text)
+        whole = {"start": {"line": 0, "character": 0}, "end": {"line": 9, "character": 0}}
+        hints = await ask(desk, talk, 1, "inlayHint", "/b/CLAUDE.md", range=whole)
+        assert [each["position"]["line"] for each in hints] == [0, 3, 2]
+        assert all("token" in each["label"] for each in hints)
+        top = {"start": whole["start"], "end": {"line": 1, "character": 0}}
+        assert len(await ask(desk, talk, 2, "inlayHint", "/b/CLAUDE.md", range=top)) == 1
+        (section,) = await ask(desk, talk, 3, "documentSymbol", "/b/CLAUDE.md")
+        assert (section["name"], [each["name"] for each in section["children"]]) == ("Rules", ["More"])
+        assert len(await ask(desk, talk, 4, "foldingRange", "/b/CLAUDE.md")) == 1
+        at = [{"line": 1, "character": 0}]
+        assert len(await ask(desk, talk, 5, "selectionRange", "/b/CLAUDE.md", positions=at)) == 1
+
+    tell_story(tmp_path, story)
