@@ -8,7 +8,8 @@ import pytest
 
 from nexus_context.errors import Span
 from nexus_context.text.lines import LineIndex
-from nexus_daemon.features.code_actions import Editing, code_actions
+from nexus_daemon.features.code_actions import code_actions
+from nexus_daemon.features.edits import Editing
 from nexus_daemon.lsp.convert import Locator, offset_at, path_to_uri
 from support.fixture import Fixture, write_fixture
 from support.folders import load_folder

@@ -17,7 +17,8 @@ from nexus_daemon.api import config, context
 from nexus_daemon.cli import main as nexus
 from nexus_daemon.cli import reports
 from nexus_daemon.cli.folder import read
-from nexus_daemon.features.code_actions import Editing, code_actions
+from nexus_daemon.features.code_actions import code_actions
+from nexus_daemon.features.edits import Editing
 from nexus_daemon.lsp.convert import Locator, diagnostic
 from nexus_daemon.sessions import results
 

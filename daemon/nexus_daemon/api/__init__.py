@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from nexus_daemon.api import context as context
     from nexus_daemon.api import conversation as conversation
     from nexus_daemon.api import debug as debug
-    from nexus_daemon.api import document_features as document_features
+    from nexus_daemon.api import documents as documents
     from nexus_daemon.api import editor_answers as editor_answers
     from nexus_daemon.api import event as event
     from nexus_daemon.api import explain as explain
@@ -47,7 +47,7 @@ else:  # 100 ms that the reply to `initialize` must not wait for
             "context",
             "conversation",
             "debug",
-            "document_features",
+            "documents",
             "editor_answers",
             "event",
             "explain",

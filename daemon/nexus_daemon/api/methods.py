@@ -237,11 +237,13 @@ DOCUMENT_FEATURES: dict[str, Any] = {
     "textDocument/documentSymbol": {},
     "textDocument/foldingRange": {},
     "textDocument/hover": {},
-    "textDocument/inlayHint": {},
+    "textDocument/inlayHint": {"resolveProvider": False},
+    "textDocument/prepareRename": None,
     "textDocument/references": {},
+    "textDocument/rename": {"prepareProvider": True},
     "textDocument/selectionRange": {},
 }
-"""The methods that `document_features` answers, with their options."""
+"""The methods that `documents` answers, with their options."""
 
 FEATURES: dict[str, Any] = {
     "initialize": None,
@@ -249,6 +251,7 @@ FEATURES: dict[str, Any] = {
     "shutdown": None,
     "workspace/didChangeWorkspaceFolders": None,
     "workspace/didChangeWatchedFiles": None,
+    "workspace/willRenameFiles": {"filters": [{"scheme": "file", "pattern": {"glob": "**/*"}}]},
     "textDocument/didOpen": None,
     "textDocument/didChange": None,
     "textDocument/didClose": None,

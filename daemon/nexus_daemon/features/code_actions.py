@@ -1,28 +1,17 @@
 """Quick fixes: the fix of each problem at the cursor, and the edits that make Nexus read an unread file."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
 
-from nexus_context.errors import Edit, Problem, Span
+from nexus_context.errors import Problem, Span
 from nexus_context.folder.layers.unread import edits_of, title_of
 from nexus_context.folder.layers.walk import CONFIG_DIRECTORY
 from nexus_daemon.features.diagnostics import Minders, source_of
+from nexus_daemon.features.edits import Editing, workspace_edit
 from nexus_daemon.lsp.convert import Locator, diagnostic, visible_span
 
 if TYPE_CHECKING:
     from nexus_context.folder.snapshot import Snapshot
-
-
-class Editing(NamedTuple):
-    """How a client takes edits: whether it can create files, and whether with versions of documents.
-
-    `uris` and `versions` are those of its open documents, by path.
-    """
-
-    creates: bool = False
-    is_versioned: bool = False
-    uris: Mapping[str, str] = {}
-    versions: Mapping[str, int | None] = {}
 
 
 def code_actions(
@@ -58,7 +47,7 @@ def fix_actions(
             "kind": "quickfix",
             "isPreferred": not _is_shared_prose(path),
             "diagnostics": [diagnostic(problem, locate, source=source_of(problem, minders))],
-            "edit": _workspace_edit({path: problem.fix.edits}, (), locate, editing),
+            "edit": workspace_edit({path: problem.fix.edits}, (), locate, editing),
         }
         for problem in sorted(problems, key=lambda problem: problem.span)
         if problem.fix is not None and problem.path == path and _touches(problem, span, locate.text(path))
@@ -80,12 +69,12 @@ def unread_actions(
     if not files or (new and not editing.creates):
         return
     edits = {each.path: each.edits for each in files}
-    workspace_edit = _workspace_edit(edits, new, locate, editing)
+    edit = workspace_edit(edits, new, locate, editing)
     yield {
         "title": title_of(skipped.remedy),
         "kind": "quickfix",
         "isPreferred": False,
-        "edit": workspace_edit,
+        "edit": edit,
     }
 
 
@@ -100,35 +89,3 @@ def _touches(problem: Problem, cursor: Span, text: str) -> bool:
     edits = () if problem.fix is None else problem.fix.edits
     spans = (problem.span, visible_span(text, problem.span), *(edit.span for edit in edits))
     return any(span.start <= cursor.end and cursor.start <= span.end for span in spans)
-
-
-def _workspace_edit(
-    edits: Mapping[str, Iterable[Edit]], new: Collection[str], locate: Locator, editing: Editing
-) -> dict[str, Any]:
-    """The edits of files; those in `new` are created. An open document is named as the client spells it."""
-    uris = {path: editing.uris.get(path) or locate.uri(path) for path in edits}
-    changes = {uris[path]: _text_edits(path, each, locate) for path, each in edits.items()}
-    if not new and not editing.is_versioned:
-        return {"changes": changes}
-    creating = [{"kind": "create", "uri": uris[path], "options": {"ignoreIfExists": True}} for path in new]
-    editing_documents = [
-        {
-            "textDocument": {"uri": uri, "version": editing.versions.get(path)},
-            "edits": changes[uri],
-        }
-        for path, uri in uris.items()
-    ]
-    return {"documentChanges": [*creating, *editing_documents]}
-
-
-def _text_edits(path: str, edits: Iterable[Edit], locate: Locator) -> list[dict[str, Any]]:
-    """Edits with the line ends of their file."""
-    text = locate.text(path)
-    line_end = "\r\n" if "\r\n" in text else "\r" if "\r" in text and "\n" not in text else "\n"
-    return [
-        {
-            "range": locate.range(path, edit.span),
-            "newText": edit.text.replace("\r\n", "\n").replace("\n", line_end),
-        }
-        for edit in edits
-    ]

@@ -14,7 +14,7 @@ class ClientCapabilities(msgspec.Struct, frozen=True, kw_only=True):
     `shows_documents`: it opens a document for us. Of edits it takes those that create files
     (`creates_files`), and those that name the versions of documents (`takes_versions`). `refreshes_lenses`:
     it requests its lenses again when it is asked to. `shows_markdown`: it does so in hovers.
-    `takes_snippets`: its completion does.
+    `takes_snippets`: its completion does. `asks_about_edits`: it shows an edit first where that says so.
     """
 
     position_encoding: str = DEFAULT_ENCODING
@@ -27,6 +27,7 @@ class ClientCapabilities(msgspec.Struct, frozen=True, kw_only=True):
     refreshes_lenses: bool = False
     shows_markdown: bool = False
     takes_snippets: bool = False
+    asks_about_edits: bool = False
 
 
 def capabilities_of(client: InitializeParams) -> ClientCapabilities:
@@ -39,6 +40,9 @@ def capabilities_of(client: InitializeParams) -> ClientCapabilities:
         shows_documents=client.capability("window.showDocument.support") is True,
         creates_files="create" in _texts(client.capability("workspace.workspaceEdit.resourceOperations")),
         takes_versions=client.capability("workspace.workspaceEdit.documentChanges") is True,
+        asks_about_edits=isinstance(
+            client.capability("workspace.workspaceEdit.changeAnnotationSupport"), dict
+        ),
         takes_snippets=client.capability("textDocument.completion.completionItem.snippetSupport") is True,
         shows_markdown="markdown" in _texts(client.capability("textDocument.hover.contentFormat")),
         refreshes_lenses=client.capability("workspace.codeLens.refreshSupport") is True,

@@ -22,10 +22,12 @@ _PROVIDERS = {
     "textDocument/hover": "hoverProvider",
     "textDocument/inlayHint": "inlayHintProvider",
     "textDocument/references": "referencesProvider",
+    "textDocument/rename": "renameProvider",
     "textDocument/selectionRange": "selectionRangeProvider",
 }
 """Feature → its key in `ServerCapabilities`; the value is the feature's options."""
 _INCREMENTAL = 2  # of `TextDocumentSyncKind`
+RENAME_FILES = "workspace/willRenameFiles"
 SHOW_IN_CONTEXT = "nexus.showInContext"
 """The command of a lens. A client of ours runs it itself."""
 SHOW_SERVER = "nexus.showServer"
@@ -53,17 +55,19 @@ class Offer(msgspec.Struct, frozen=True):
 
 def initialize_result(offer: Offer, client: InitializeParams) -> dict[str, Any]:
     """Return the result of `initialize` as JSON values."""
+    providers = {key: offer.features[name] for name, key in _PROVIDERS.items() if name in offer.features}
+    if not client.capability("textDocument.rename.prepareSupport") and "renameProvider" in providers:
+        providers["renameProvider"] = True  # such a client takes no options
+    workspace: dict[str, Any] = {"workspaceFolders": {"supported": True, "changeNotifications": True}}
+    if client.capability("workspace.fileOperations.willRename") and RENAME_FILES in offer.features:
+        workspace["fileOperations"] = {"willRename": offer.features[RENAME_FILES]}
     return {
         "capabilities": {
             "positionEncoding": choose_encoding(client),
             "textDocumentSync": {"openClose": True, "change": _INCREMENTAL},
-            **{
-                key: offer.features[feature]
-                for feature, key in _PROVIDERS.items()
-                if feature in offer.features
-            },
+            **providers,
             "executeCommandProvider": {"commands": sorted(offer.commands if is_ours(client) else FOR_PEOPLE)},
-            "workspace": {"workspaceFolders": {"supported": True, "changeNotifications": True}},
+            "workspace": workspace,
             "experimental": {"nexus": {"protocol": PROTOCOL}},
         },
         "serverInfo": {"name": offer.name, "version": offer.version},

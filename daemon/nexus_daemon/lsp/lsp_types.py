@@ -110,6 +110,21 @@ class RangeParams(Value, frozen=True):
     range: Range
 
 
+class RenameParams(Value, frozen=True):
+    text_document: TextDocumentIdentifier
+    position: Position
+    new_name: str
+
+
+class FileRename(Value, frozen=True):
+    old_uri: str
+    new_uri: str
+
+
+class RenameFilesParams(Value, frozen=True):
+    files: tuple[FileRename, ...]
+
+
 class SelectionRangeParams(Value, frozen=True):
     text_document: TextDocumentIdentifier
     positions: tuple[Position, ...]
@@ -188,9 +203,12 @@ HOT: dict[str, type[Value]] = {
     "textDocument/foldingRange": DocumentParams,
     "textDocument/hover": PositionParams,
     "textDocument/inlayHint": RangeParams,
+    "textDocument/prepareRename": PositionParams,
     "textDocument/references": PositionParams,
+    "textDocument/rename": RenameParams,
     "textDocument/selectionRange": SelectionRangeParams,
     "workspace/didChangeWorkspaceFolders": DidChangeWorkspaceFoldersParams,
+    "workspace/willRenameFiles": RenameFilesParams,
     "workspace/didChangeWatchedFiles": DidChangeWatchedFilesParams,
     "workspace/executeCommand": ExecuteCommandParams,
     "$/setTrace": SetTraceParams,

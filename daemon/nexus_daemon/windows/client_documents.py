@@ -17,7 +17,7 @@ from nexus_daemon.workspace.publish import Client
 
 if TYPE_CHECKING:
     from nexus_context.assistants.views.problems import AssistantCheck
-    from nexus_daemon.features.code_actions import Editing
+    from nexus_daemon.features.edits import Editing
 
 REASONS = {"config.json": "config", "mcp.json": "mcp", ".mcp.json": "mcp"}
 
@@ -85,9 +85,10 @@ class ClientDocuments:
         """How the client takes edits now; of a file that is open several times, in what was edited last."""
         opened = sorted(self._documents, key=lambda document: document.edited)
         pairs = [(path, document) for document in opened for path in (document.real, document.path) if path]
-        return features.code_actions.Editing(  # imported by the first request for a fix
+        return features.edits.Editing(  # imported by the first request for a fix
             creates=self._client.capabilities.creates_files,
             is_versioned=self._client.capabilities.takes_versions,
+            asks=self._client.capabilities.asks_about_edits,
             uris={path: document.uri for path, document in pairs},
             versions={path: document.version for path, document in pairs},
         )

@@ -185,3 +185,72 @@ def test_sections_and_imports_show_their_tokens(tmp_path: Path) -> None:
         assert len(await ask(desk, talk, 5, "selectionRange", "/b/CLAUDE.md", positions=at)) == 1
 
     tell_story(tmp_path, story)
+
+
+LOCAL = (
+    '{"enabledMcpjsonServers": ["github"], "permissions": {"allow": ["mcp__github__search", "mcp__githubx"]}}'
+)
+SERVERS = '{"mcpServers": {"github": {"command": "gh"}, "other": {"command": "x"}}}'
+
+
+def edited(desk: Desk, edit: dict[str, Any], texts: dict[str, str]) -> dict[str, str]:
+    """The texts after a workspace edit of one-line files."""
+    for path, text in texts.items():
+        changes = edit["changes"].get(desk.uri(path), [])
+        for each in sorted(changes, key=lambda each: each["range"]["start"]["character"], reverse=True):
+            start, end = (each["range"][side]["character"] for side in ("start", "end"))
+            text = text[:start] + each["newText"] + text[end:]
+        texts = {**texts, path: text}
+    return texts
+
+
+def test_a_server_is_renamed_wherever_settings_name_it(tmp_path: Path) -> None:
+    async def story(desk: Desk) -> None:
+        files = {"/a/.mcp.json": SERVERS, "/a/.claude/settings.json": LOCAL}
+        for path, text in files.items():
+            write(desk, path, text)
+        write(desk, "/home/.claude/settings.json", LOCAL)  # of the user: only after a question
+        talk = await desk.client()
+        desk.open(talk, "/a/.mcp.json", SERVERS)
+        name = {"position": at(SERVERS, "github", 3)}
+        prepared = await ask(desk, talk, 1, "prepareRename", "/a/.mcp.json", **name)
+        assert prepared["placeholder"] == "github"
+        edit = await ask(desk, talk, 2, "rename", "/a/.mcp.json", **name, newName="hub")
+        assert edited(desk, edit, files) == {
+            "/a/.mcp.json": SERVERS.replace("github", "hub"),
+            "/a/.claude/settings.json": LOCAL.replace('"github"', '"hub"').replace("github__", "hub__"),
+        }
+        assert set(edit["changes"]) == {desk.uri(path) for path in files}
+        context = {"context": {"includeDeclaration": True}}
+        places = await ask(desk, talk, 3, "references", "/a/.mcp.json", **name, **context)
+        assert len(places) == 5
+        desk.open(talk, "/a/.claude/settings.json", LOCAL)
+        rule = {"position": at(LOCAL, "mcp__github__", 8)}
+        (place,) = await ask(desk, talk, 4, "definition", "/a/.claude/settings.json", **rule)
+        assert place["uri"] == desk.uri("/a/.mcp.json")
+        code, message = await desk.refusal(
+            talk,
+            5,
+            "textDocument/rename",
+            textDocument={"uri": desk.uri("/a/.mcp.json")},
+            **name,
+            newName="a b",
+        )
+        assert (code, "a b" in message) == ("bad-rename", True)
+
+    tell_story(tmp_path, story)
+
+
+def test_imports_follow_a_file_that_is_renamed(tmp_path: Path) -> None:
+    async def story(desk: Desk) -> None:
+        write(desk, "/a/CLAUDE.md", "@docs/style.md")
+        write(desk, "/a/docs/style.md", "@more.md")
+        write(desk, "/a/docs/more.md", "More.")
+        talk = await desk.client()
+        files = [{"oldUri": desk.uri("/a/docs/more.md"), "newUri": desk.uri("/a/docs/b/less.md")}]
+        edit = await desk.ask(talk, 1, "workspace/willRenameFiles", files=files)
+        assert edited(desk, edit, {"/a/docs/style.md": "@more.md"}) == {"/a/docs/style.md": "@b/less.md"}
+        files = [{"oldUri": desk.uri("/a/x.md"), "newUri": desk.uri("/a/y.md")}]
+        assert await desk.ask(talk, 2, "workspace/willRenameFiles", files=files) is None
+
+    tell_story(tmp_path, story)

@@ -5,7 +5,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import apsw
 
@@ -22,11 +22,10 @@ from nexus_context.errors import Span
 from nexus_context.text.json.cursor import CursorPlace, find_place
 from nexus_context.tokens import TiktokenCounter, get_model_limits
 from nexus_context.tokens.models import model_names
+from nexus_daemon.api.documents.question import Question
 from nexus_daemon.features.answer_text import as_json
 from nexus_daemon.features.completion import Suggestion, key_items, value_items
-
-if TYPE_CHECKING:
-    from nexus_daemon.api.document_features import Question
+from nexus_daemon.lsp.lsp_types import PositionParams
 
 MOST_SESSIONS = 2
 """Whose calls of tools are counted, the last ones of a program."""
@@ -41,9 +40,9 @@ _RULES = tuple(("permissions", kind) for kind in ("allow", "ask", "deny"))
 _SERVER_LISTS = ("enabledMcpjsonServers", "disabledMcpjsonServers")
 
 
-def complete(question: "Question", offset: int) -> list[dict[str, Any]]:
-    """Return the items at an offset."""
-    document = question.document
+def complete(question: Question, params: PositionParams) -> list[dict[str, Any]]:
+    """Return the items at a position."""
+    document, offset = question.document, question.offset(params.position)
     if document.kind == "instructions":
         return _complete_import(question, offset)
     find = find_place if document.kind == "json" else find_toml_place
@@ -65,7 +64,7 @@ def complete(question: "Question", offset: int) -> list[dict[str, Any]]:
     return value_items(document, place.written, unique.values(), form=question.form)
 
 
-def _vocabularies(question: "Question", readers: Sequence[SettingsReader]) -> list[str]:
+def _vocabularies(question: Question, readers: Sequence[SettingsReader]) -> list[str]:
     """Whose keys the document may have."""
     names = [each.program for each in readers if each.has_keys]
     own = question.nexus_keys
@@ -80,7 +79,7 @@ def _vocabularies(question: "Question", readers: Sequence[SettingsReader]) -> li
 
 
 def _value_suggestions(
-    question: "Question", name: str, place: CursorPlace, readers: Sequence[SettingsReader]
+    question: Question, name: str, place: CursorPlace, readers: Sequence[SettingsReader]
 ) -> Iterator[Suggestion]:
     pointer = place.pointer
     key = key_at(name, pointer)
@@ -121,7 +120,7 @@ def _models(name: str) -> Iterator[Suggestion]:
         yield _text_offer(f"{prefix}{model}", f"{limits.context_window:,} tokens{cost}")
 
 
-def _tools(question: "Question", name: str) -> Iterator[Suggestion]:
+def _tools(question: Question, name: str) -> Iterator[Suggestion]:
     """Its tools: those that its last sessions here called, the most frequent first, then all others."""
     scene, calls = question.scene, Counter[str]()
     home, environ, folder = (
@@ -145,7 +144,7 @@ def _tools(question: "Question", name: str) -> Iterator[Suggestion]:
 # ---------------------------------------------------------------- imports
 
 
-def _complete_import(question: "Question", offset: int) -> list[dict[str, Any]]:
+def _complete_import(question: Question, offset: int) -> list[dict[str, Any]]:
     """The files and directories that an `@path` may go on with, without those that git ignores."""
     document, disk = question.document, question.scene.disk
     line_start = document.text.rfind("\n", 0, offset) + 1
@@ -174,7 +173,7 @@ def _complete_import(question: "Question", offset: int) -> list[dict[str, Any]]:
     return value_items(document, span, suggestions, form=question.form)
 
 
-def _tokens(question: "Question", path: str) -> str:
+def _tokens(question: Question, path: str) -> str:
     disk = question.scene.disk
     size = disk.size(path)
     text = disk.text(path) if size is not None and size <= LONGEST_COUNTED else None

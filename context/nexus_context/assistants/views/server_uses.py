@@ -1,0 +1,95 @@
+"""Where the settings of programs name an MCP server: its definitions, and the rules and lists that use it."""
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from nexus_context.assistants.programs import PROGRAMS
+from nexus_context.assistants.reading.disk import Disk
+from nexus_context.assistants.reading.model import AssistantSettings, Surroundings
+from nexus_context.assistants.reading.settings import read_document
+from nexus_context.assistants.views.mcp_servers import find_server_key
+from nexus_context.errors import Span
+from nexus_context.text.json import JsonDocument
+
+LISTS = ("enabledMcpjsonServers", "disabledMcpjsonServers")
+"""The settings that list servers by name."""
+_RULE = "mcp__"
+_FORBIDDEN = re.compile(r"[^\w.-]")
+
+
+class ServerUse(NamedTuple):
+    """A place that names a server: `span` is the name itself, without quotes. `defines`: it is its entry."""
+
+    path: str
+    span: Span
+    defines: bool
+
+
+def find_server_uses(name: str, disk: Disk, surroundings: Surroundings) -> list[ServerUse]:
+    """The places in the settings that programs read in a folder, definitions first, each once."""
+    uses: dict[tuple[str, Span], ServerUse] = {}
+    all_settings = {key: program.settings(disk, surroundings) for key, program in PROGRAMS.items()}
+    for key, settings in all_settings.items():
+        for server in PROGRAMS[key].servers.read(disk, settings):
+            if server.name == name:
+                span = find_server_key(server.path, name, disk)
+                span = _inside(disk.text(server.path) or "", span)
+                if span.end > span.start:
+                    uses.setdefault((server.path, span), ServerUse(server.path, span, defines=True))
+    for settings in all_settings.values():
+        for use in _uses_in(settings, name, disk):
+            uses.setdefault((use.path, use.span), use)
+    return list(uses.values())
+
+
+def is_server_name(name: str) -> bool:
+    """Whether a server may have a name in every program: letters, digits, `_`, `-` and dots."""
+    return bool(name) and _FORBIDDEN.search(name) is None and "__" not in name
+
+
+def _inside(text: str, span: Span) -> Span:
+    """A span without the quotes at its ends."""
+    is_quoted = text[span.start : span.start + 1] in ('"', "'")
+    return Span(span.start + 1, span.end - 1) if is_quoted else span
+
+
+def _uses_in(settings: AssistantSettings, name: str, disk: Disk) -> Iterator[ServerUse]:
+    for file in settings.files:
+        document = file.document or (None if file.path.endswith(".toml") else read_document(disk, file.path))
+        if document is None or name not in document.text:
+            continue
+        for pointer, text in _texts(document.value, ()):
+            start = _start_in(name, pointer, text)
+            if start is not None:
+                span = _span_of(document, pointer, text, start=start, length=len(name))
+                if span is not None:
+                    yield ServerUse(file.path, span, defines=False)
+
+
+def _texts(value: object, pointer: tuple[str | int, ...]) -> Iterator[tuple[tuple[str | int, ...], str]]:
+    """The texts of a value, with their paths."""
+    if isinstance(value, str):
+        yield pointer, value
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, below in items:
+        yield from _texts(below, (*pointer, key))
+
+
+def _start_in(name: str, pointer: tuple[str | int, ...], text: str) -> int | None:
+    """Where a text names the server: a rule for its tools, or an item of a list of servers."""
+    if text == name and len(pointer) > 1 and pointer[-2] in LISTS:
+        return 0
+    rest = text.removeprefix(f"{_RULE}{name}")
+    is_rule = rest != text and (not rest or rest.startswith(("__", "(")))
+    return len(_RULE) if is_rule else None
+
+
+def _span_of(
+    document: JsonDocument, pointer: tuple[str | int, ...], text: str, *, start: int, length: int
+) -> Span | None:
+    """The place of a part of a text; None if it is written with escapes."""
+    span = document.span(pointer)
+    if document.text[span.start + 1 : span.end - 1] != text:
+        return None
+    return Span(span.start + 1 + start, span.start + 1 + start + length)

@@ -1,0 +1,110 @@
+"""What an editor shows at a position.
+
+A settings file is answered for the programs that look for it, whether they are in use or not; an
+instruction file for the views in use.
+"""
+
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any
+
+from nexus_context.assistants.reading.model import Profile
+from nexus_context.assistants.tracking.in_use import NEXUS, read_views
+from nexus_context.assistants.views.profile import read_profile
+from nexus_context.assistants.views.readers import UNREAD, AssistantUse, file_uses
+from nexus_context.assistants.views.setting_keys import MCP_SERVERS, is_server, key_at
+from nexus_context.assistants.views.subjects import NamedServer
+from nexus_context.errors import RequestError
+from nexus_context.tokens import counter_for, get_model_limits
+from nexus_context.turn.models import model_of
+from nexus_daemon import protocol
+from nexus_daemon.api.documents.question import Question
+from nexus_daemon.api.explain_files import explain_keys, explain_server
+from nexus_daemon.features import import_links
+from nexus_daemon.features.answer_text import answers_text
+from nexus_daemon.features.hover import TextReader, heading_at, hover, import_text, section_text
+from nexus_daemon.features.settings_place import SettingsPlace
+from nexus_daemon.lsp import lsp_types
+from nexus_daemon.lsp.convert import uri_to_path
+
+
+def find_hover(question: Question, params: lsp_types.PositionParams) -> dict[str, Any] | None:
+    """The hover of a key, a heading or an import."""
+    document, offset = question.document, question.offset(params.position)
+    if document.kind == "instructions":
+        return _hover_instructions(question, offset)
+    place = question.settings_place(params.position)
+    if place is None:
+        return None
+    answers = list(settings_answers(question, place))
+    text = answers_text(answers, lambda uri: question.shorten(uri_to_path(uri) or uri))
+    return hover(
+        document, place.span, text or _described(question, place), has_markdown=question.form.has_markdown
+    )
+
+
+def settings_answers(question: Question, place: SettingsPlace) -> Iterator[protocol.ExplainAnswer]:
+    """What each program that looks for the file does with the key or the server at a place."""
+    scene, readers = question.scene, question.readers()
+    own = [NEXUS] if question.nexus_keys is not None else []
+    if is_server(place.path):
+        names = [each.program for each in readers] + own
+        with suppress(RequestError):  # nobody takes it
+            yield from explain_server(NamedServer(str(place.path[-1])), names, scene)
+        return
+    if question.nexus_keys == MCP_SERVERS:
+        return
+    for name in [each.program for each in readers if each.has_keys] + own:
+        if found := explain_keys(place.keys, name, scene):
+            yield found
+
+
+def _described(question: Question, place: SettingsPlace) -> str:
+    """What is known of a key that no view takes from here, such as one of an MCP server."""
+    names = filter(None, [question.nexus_keys, MCP_SERVERS])
+    found = next((key for name in names if (key := key_at(name, place.path))), None)
+    return "" if found is None or not found.text else f"**{found.name}** ({found.kind}): {found.text}"
+
+
+def _hover_instructions(question: Question, offset: int) -> dict[str, Any] | None:
+    document, disk = question.document, question.scene.disk
+    for span, target in import_links.imports_at(document, offset):
+        readers, profiles = _text_readers(question)
+        importers = {
+            part.importer
+            for profile in profiles
+            for part in profile.parts
+            if part.path == disk.real(target) and part.importer not in (None, document.path)
+        }
+        text = import_text(
+            question.shorten(target),
+            disk.text(target),
+            readers,
+            [question.shorten(each) for each in sorted(filter(None, importers))],
+        )
+        return hover(document, span, text, has_markdown=question.form.has_markdown)
+    heading = heading_at(document.text, offset)
+    if heading is None:
+        return None
+    text = section_text(document.text, heading, _text_readers(question)[0])
+    return hover(document, heading.line, text, has_markdown=question.form.has_markdown)
+
+
+def _text_readers(question: Question) -> tuple[list[TextReader], list[Profile]]:
+    """The views in use, with what each does with the document, and the profiles of the programs."""
+    scene, path = question.scene, question.document.path
+    readers, profiles = list[TextReader](), list[Profile]()
+    for view in read_views(scene.surroundings, scene.disk, scene.snapshot.effective).in_use:
+        if view.name == NEXUS:
+            limits, counter = model_of(scene.snapshot, None)
+            is_sent = any(each.path == path for each in scene.snapshot.prompt.fragments)
+            use = AssistantUse("sent") if is_sent else UNREAD
+        else:
+            profile = read_profile(view.name, scene.surroundings, disk=scene.disk)
+            profiles.append(profile)
+            model = view.model or profile.assistant.model
+            limits, counter = get_model_limits(model), counter_for(model)
+            use = file_uses(profile).get(path, UNREAD)
+        window = limits.available(None, 0) if limits.known else None
+        readers.append(TextReader(view.title, use, counter, window))
+    return readers, profiles

@@ -1,0 +1,90 @@
+"""What a feature is asked about.
+
+1. The text is what the editor has: some program may read a file that Nexus does not.
+2. A document outside of all folders, such as the user's own settings, is one of the first folder.
+"""
+
+import os
+from typing import TYPE_CHECKING, NamedTuple
+
+from nexus_context.assistants.reading.model import short_path
+from nexus_context.assistants.tracking.in_use import NEXUS
+from nexus_context.assistants.views.setting_keys import MCP_SERVERS
+from nexus_context.assistants.views.settings_readers import SettingsReader, settings_readers
+from nexus_context.disk.files import file_stamp
+from nexus_context.folder.layers.walk import CONFIG_DIRECTORY
+from nexus_daemon import protocol
+from nexus_daemon.api.explain import Scene, scene_of
+from nexus_daemon.features.completion import ClientForm
+from nexus_daemon.features.edits import Editing
+from nexus_daemon.features.open_document import KINDS, OpenDocument
+from nexus_daemon.features.settings_place import SettingsPlace, place_at
+from nexus_daemon.lsp.convert import Locator, Texts, uri_to_path
+
+if TYPE_CHECKING:
+    from nexus_context.assistants.tracking.followers import SessionFollowers
+    from nexus_daemon.windows.connection import Connection
+
+
+OWN_FILES = ("config.json", "mcp.json")
+
+
+class Question(NamedTuple):
+    """What a feature is asked about: a document, the folder around it, and what its client shows."""
+
+    document: OpenDocument
+    scene: Scene
+    form: ClientForm
+    followers: "SessionFollowers"
+    editing: Editing
+
+    def offset(self, position: protocol.Position) -> int:
+        """The code-point offset of a position."""
+        return self.document.locate.offset(self.document.path, position)
+
+    def is_file(self, path: str) -> bool:
+        """Whether there is a file, also one that is not saved yet."""
+        return path in self.scene.disk.overlays or file_stamp(path) is not None
+
+    def shorten(self, path: str) -> str:
+        """A path as people write it."""
+        return short_path(path, self.document.folder, self.document.user_home)
+
+    def readers(self) -> list[SettingsReader]:
+        """The programs that look for settings in the document."""
+        return list(settings_readers(self.document.path, self.scene.disk, self.scene.surroundings))
+
+    def settings_place(self, position: protocol.Position) -> SettingsPlace | None:
+        """The key or value at a position of a settings file; None in other documents."""
+        is_text = self.document.kind == "instructions"
+        return None if is_text else place_at(self.document, self.offset(position))
+
+    @property
+    def nexus_keys(self) -> str | None:
+        """The keys of the document if it is a settings file of Nexus itself."""
+        directory, name = os.path.split(self.document.path)
+        is_own = os.path.basename(directory) == CONFIG_DIRECTORY and name in OWN_FILES
+        return None if not is_own else NEXUS if name == "config.json" else MCP_SERVERS
+
+
+async def question_of(client: "Connection", uri: str) -> Question | None:
+    """The question about a document; None of one that is not open, or of another kind."""
+    path, folders = uri_to_path(uri), client.folders
+    kind = None if path is None else KINDS.get(os.path.splitext(path)[1])
+    if path is None or kind is None or path not in folders.overlays:
+        return None
+    folder = folders.containing(path) or next(iter(folders), None)
+    if folder is None:
+        return None
+    text, encoding = folders.overlays[path], client.capabilities.position_encoding
+    scene = await scene_of(client, folder, has_servers=_names_servers(path, text))
+    locate = Locator(Texts({path: text.removeprefix("\ufeff")}), encoding, {path: text})
+    home = folders.load_inputs.user_home
+    document = OpenDocument(path, kind, locate, folder=folder.path, user_home=home)
+    form = ClientForm(client.capabilities.takes_snippets, client.capabilities.shows_markdown)
+    editing = client.documents.editing()
+    return Question(document, scene, form, followers=client.daemon.followers, editing=editing)
+
+
+def _names_servers(path: str, text: str) -> bool:
+    return os.path.basename(path).endswith("mcp.json") or "mcp" in text

@@ -1,0 +1,97 @@
+"""Renames: of an MCP server in all settings, of files in the imports that name them."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from nexus_context.assistants.views.instruction_files import find_instruction_files
+from nexus_context.assistants.views.server_uses import ServerUse, find_server_uses, is_server_name
+from nexus_context.assistants.views.setting_keys import is_server
+from nexus_context.errors import RequestError, Span
+from nexus_context.folder.prompt.imports import imported_paths
+from nexus_daemon.api.documents.question import Question
+from nexus_daemon.api.explain import Scene, scene_of
+from nexus_daemon.features.edits import Editing, edit_of_folder
+from nexus_daemon.features.open_document import KINDS
+from nexus_daemon.features.renames import import_edits, server_edits
+from nexus_daemon.features.settings_place import SettingsPlace
+from nexus_daemon.lsp import lsp_types
+from nexus_daemon.lsp.convert import Locator, Texts, uri_to_path
+
+if TYPE_CHECKING:
+    from nexus_daemon.windows.connection import Connection
+
+IMPORTING = tuple(suffix for suffix, kind in KINDS.items() if kind == "instructions")
+MOST_IMPORTING = 500
+"""Files that are searched for imports of one that moves."""
+
+
+def server_at(question: Question, place: SettingsPlace) -> tuple[str, Span] | None:
+    """The MCP server that a key, a rule or an item of a list names, and where."""
+    document, scene = question.document, question.scene
+    written = document.text[place.span.start : place.span.end]
+    if is_server(place.path) and written.strip("\"'") == place.path[-1]:
+        quote = written[0] in "\"'"
+        return str(place.path[-1]), Span(place.span.start + quote, place.span.end - quote)
+    names = {server.name for reader in question.readers() for server in reader.servers}
+    for use in (use for name in names for use in find_server_uses(name, scene.disk, scene.surroundings)):
+        is_here = place.span.start <= use.span.start and use.span.end <= place.span.end
+        if use.path == document.path and is_here:
+            return document.text[use.span.start : use.span.end], use.span
+    return None
+
+
+def server_uses(question: Question, name: str) -> tuple[list[ServerUse], Locator]:
+    """The places that name a server, and what locates them."""
+    scene = question.scene
+    uses = find_server_uses(name, scene.disk, scene.surroundings)
+    texts = {use.path: scene.disk.text(use.path) or "" for use in uses}
+    return uses, Locator(Texts(texts), scene.encoding)
+
+
+def prepare_rename(question: Question, params: lsp_types.PositionParams) -> dict[str, Any] | None:
+    """The name that can be changed at a position."""
+    place, document = question.settings_place(params.position), question.document
+    found = None if place is None else server_at(question, place)
+    if found is None:
+        return None
+    return {"range": document.locate.range(document.path, found[1]), "placeholder": found[0]}
+
+
+def rename(question: Question, params: lsp_types.RenameParams) -> dict[str, Any]:
+    """The edits that give a server another name. RequestError if none is there, or the new name is none."""
+    place = question.settings_place(params.position)
+    found = None if place is None else server_at(question, place)
+    if found is None:
+        raise RequestError("Only the name of an MCP server can be renamed here.", code="bad-rename")
+    if not is_server_name(params.new_name):
+        allowed = "Use letters, digits, `-`, `.` and single `_`."
+        raise RequestError(f"{params.new_name!r} is no name of an MCP server. {allowed}", code="bad-rename")
+    uses, locate = server_uses(question, found[0])
+    edits = server_edits(uses, params.new_name)
+    return edit_of_folder(edits, question.document.folder, locate, question.editing)
+
+
+async def rename_files(client: "Connection", params: lsp_types.RenameFilesParams) -> dict[str, Any] | None:
+    """The edits of imports before files move; None without any."""
+    paths = [(uri_to_path(each.old_uri), uri_to_path(each.new_uri)) for each in params.files]
+    moves = {old: new for old, new in paths if old is not None and new is not None}
+    folder = next((found for old in moves if (found := client.folders.containing(old))), None)
+    if folder is None:
+        return None
+    scene = await scene_of(client, folder, has_servers=False)
+    return await client.read(_import_edits, scene, moves, client.documents.editing())
+
+
+def _import_edits(scene: Scene, moves: Mapping[str, str], editing: Editing) -> dict[str, Any] | None:
+    surroundings, disk = scene.surroundings, scene.disk
+    files = find_instruction_files(disk, surroundings)
+    texts, paths = dict[str, str](), [*files.around, *files.nested, *disk.overlays]
+    while paths:  # those that are imported import others
+        path = paths.pop()
+        text = None if path in texts or not path.endswith(IMPORTING) else disk.text(path)
+        if text is not None and len(texts) < MOST_IMPORTING:
+            texts[path] = text
+            paths += imported_paths(path, text, surroundings.user_home)
+    edits = import_edits(texts, moves, surroundings.user_home)
+    locate = Locator(Texts(texts), scene.encoding)
+    return edit_of_folder(edits, surroundings.folder, locate, editing) if edits else None

@@ -1,0 +1,77 @@
+"""Edits of files as a client takes them.
+
+The user sees an edit outside of the folder first; a client that cannot ask leaves that file as it is.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any, NamedTuple
+
+from nexus_context.errors import Edit
+from nexus_daemon.lsp.convert import Locator
+
+OUTSIDE = "outside"
+
+
+class Editing(NamedTuple):
+    """How a client takes edits: whether it can create files, and whether with versions of documents.
+
+    `asks`: it can ask the user about an edit first. `uris` and `versions` are those of its open documents, by
+    path.
+    """
+
+    creates: bool = False
+    is_versioned: bool = False
+    asks: bool = False
+    uris: Mapping[str, str] = {}
+    versions: Mapping[str, int | None] = {}
+
+
+def workspace_edit(
+    edits: Mapping[str, Iterable[Edit]], new: Collection[str], locate: Locator, editing: Editing
+) -> dict[str, Any]:
+    """The edits of files; those in `new` are created. An open document is named as the client spells it."""
+    uris = {path: editing.uris.get(path) or locate.uri(path) for path in edits}
+    changes = {uris[path]: _text_edits(path, each, locate) for path, each in edits.items()}
+    if not new and not editing.is_versioned:
+        return {"changes": changes}
+    creating = [{"kind": "create", "uri": uris[path], "options": {"ignoreIfExists": True}} for path in new]
+    editing_documents = [
+        {
+            "textDocument": {"uri": uri, "version": editing.versions.get(path)},
+            "edits": changes[uri],
+        }
+        for path, uri in uris.items()
+    ]
+    return {"documentChanges": [*creating, *editing_documents]}
+
+
+def edit_of_folder(
+    edits: Mapping[str, Iterable[Edit]], folder: str, locate: Locator, editing: Editing
+) -> dict[str, Any]:
+    """The edits of files around a folder; those of other files wait for the user's word, or are left out."""
+    asks = editing.asks and editing.is_versioned
+    kept = {path: each for path, each in edits.items() if asks or path.startswith(f"{folder}/")}
+    edit = workspace_edit(kept, (), locate, editing)
+    outside = {
+        editing.uris.get(path) or locate.uri(path) for path in kept if not path.startswith(f"{folder}/")
+    }
+    if not outside:
+        return edit
+    for document in edit["documentChanges"]:
+        if document["textDocument"]["uri"] in outside:
+            document["edits"] = [{**each, "annotationId": OUTSIDE} for each in document["edits"]]
+    annotation = {"label": "Outside of the folder", "needsConfirmation": True}
+    return {**edit, "changeAnnotations": {OUTSIDE: annotation}}
+
+
+def _text_edits(path: str, edits: Iterable[Edit], locate: Locator) -> list[dict[str, Any]]:
+    """Edits with the line ends of their file."""
+    text = locate.text(path)
+    line_end = "\r\n" if "\r\n" in text else "\r" if "\r" in text and "\n" not in text else "\n"
+    return [
+        {
+            "range": locate.range(path, edit.span),
+            "newText": edit.text.replace("\r\n", "\n").replace("\n", line_end),
+        }
+        for edit in edits
+    ]

@@ -1,0 +1,60 @@
+"""Edits that follow a rename: of an MCP server in all settings, of a file in the imports that name it."""
+
+import os.path
+from collections.abc import Iterable, Iterator, Mapping
+
+from nexus_context.assistants.views.server_uses import ServerUse
+from nexus_context.errors import Edit
+from nexus_context.folder.prompt.imports import import_targets
+
+
+def server_edits(uses: Iterable[ServerUse], new_name: str) -> dict[str, list[Edit]]:
+    """Return the edits that give a server another name, by path."""
+    edits: dict[str, list[Edit]] = {}
+    for use in uses:
+        edits.setdefault(use.path, []).append(Edit(use.span, new_name))
+    return edits
+
+
+def import_edits(texts: Mapping[str, str], moves: Mapping[str, str], user_home: str) -> dict[str, list[Edit]]:
+    """Return the edits of imports when files and directories move, by the path of the importing file.
+
+    `texts` are those of the importing files, `moves` the new paths by the old ones. In a file that moves
+    itself, its imports are written from where it goes to.
+    """
+    edits: dict[str, list[Edit]] = {}
+    for path, text in texts.items():
+        importer = _moved(path, moves)
+        for span, target in import_targets(path, text, user_home):
+            new_target = _moved(target, moves)
+            if new_target == target and importer == path:
+                continue
+            written = text[span.start + 1 : span.end]
+            new_text = _written(written, new_target, importer, user_home)
+            if new_text != written:
+                edits.setdefault(path, []).append(Edit(span, f"@{new_text}"))
+    return edits
+
+
+def _moved(path: str, moves: Mapping[str, str]) -> str:
+    """Where a path is after the moves."""
+    for old, new in _longest_first(moves):
+        if path == old or path.startswith(f"{old}/"):
+            return new + path[len(old) :]
+    return path
+
+
+def _longest_first(moves: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    return iter(sorted(moves.items(), key=lambda move: len(move[0]), reverse=True))
+
+
+def _written(before: str, target: str, importer: str, user_home: str) -> str:
+    """A path as the import wrote the old one: from the home, or from its file."""
+    if before.startswith("~/") and target.startswith(f"{user_home}/"):
+        name = f"~/{os.path.relpath(target, user_home)}"
+    elif before.startswith("/"):
+        name = target
+    else:
+        name = os.path.relpath(target, os.path.dirname(importer))
+        name = f"./{name}" if before.startswith("./") and not name.startswith("../") else name
+    return name.replace(" ", "\\ ")
