@@ -3,6 +3,7 @@
 # make test-vscode    the VS Code extension in a real VS Code; wants Node.js with npm, fetches the rest once
 # make prepare-vscode fetches what those tests run in: CI does so while it checks types
 # make test-assistants  the profiles beside the real Claude Code, Codex, opencode and Gemini CLI (npm, 1.2 GB, minutes)
+# make setting-docs   what Gemini CLI and opencode say of their settings, into settings.docs.json of their rooms (npm)
 # make mutate-vscode  whether those tests notice fifteen deliberate breakages of the extension (a quarter of an hour)
 # make check          format, lint, strict types, tests: what CI runs
 # make coverage       the branches that each suite covers; fails below 95 % of the library
@@ -30,7 +31,7 @@ LOCK   := requirements-dev.lock
 WORKERS := 3
 SERVERS := tests/mcp_servers/node_modules/.package-lock.json
 
-.PHONY: run test test-assistants test-vscode prepare-vscode mutate-vscode check lint types mypy pyright coverage fuzz bench torture generate models fresh lock changelog clean
+.PHONY: run test test-assistants setting-docs test-vscode prepare-vscode mutate-vscode check lint types mypy pyright coverage fuzz bench torture generate models fresh lock changelog clean
 
 run: $(STAMP)
 	@$(BIN)/python examples/tour.py $(FOLDER)
@@ -54,6 +55,10 @@ prepare-vscode:
 # installs them into $XDG_CACHE_HOME/nexus-assistants; ASSISTANTS="--only codex --record" narrows and records
 test-assistants: $(STAMP)
 	nice $(BIN)/python -m tests.assistants $(ASSISTANTS)
+
+# installs Gemini CLI and opencode there, too, and reads what they say of their settings
+setting-docs: $(STAMP)
+	nice $(BIN)/python -m tests.assistants.setting_docs
 
 mutate-vscode: $(STAMP)
 	@command -v npm >/dev/null || { echo "The tests of the VS Code extension need Node.js 20 or later with npm"; exit 1; }

@@ -9,5 +9,6 @@ agreement           a request beside a profile
 server_cases        folders with MCP servers, and which of them are started
 permission_runs     what Claude Code does with calls under settings
 permission_askers   what the others do
+setting_docs        what Gemini CLI and opencode say of their settings → `settings.docs.json`
 mcp_call            a call of `nexus mcp` by each of them
 """

@@ -191,10 +191,8 @@ def test_a_setting_has_its_value_and_the_files_that_set_it(
             '"sonnet"',
             '~/a/.claude/settings.json:2: "sonnet" (counts)',
             '~/.claude/settings.json:1: "opus" (does not count)',
+            "The model that Claude Code uses.",
         ]
-    }
-    assert answers_of(monorepo, capsys, "sandbox_mode") == {
-        "Codex": ["No file sets it: Codex uses its default."]
     }
     Path(monorepo.path("/home/a/.claude/settings.json")).write_text('{"modle": "sonnet"}')
     assert answers_of(monorepo, capsys, "modle")["Claude Code"][0::2] == [
@@ -203,6 +201,23 @@ def test_a_setting_has_its_value_and_the_files_that_set_it(
     ]
     [nexus] = answers_of(monorepo, capsys, "/context/max_tokens").items()
     assert nexus[0] == "Nexus" and nexus[1][0] == "The default of Nexus."
+
+
+@pytest.mark.parametrize(
+    ("key", "title", "reason", "text"),
+    [
+        ("sandbox_mode", "Codex", ".", "What commands may change: nothing (`read-only`), "),
+        ("hide_agent_reasoning", "Codex", ": false.", "Whether the reasoning of the model is hidden "),
+        ("context.discoveryMaxDirs", "Gemini CLI", ": 200.", "Maximum number of directories to search "),
+        ("tool_output.max_lines", "opencode", ": 2000.", "Maximum lines of tool output before "),
+    ],
+)
+def test_a_setting_that_no_file_sets_has_its_text_and_its_default(
+    monorepo: Fixture, capsys: pytest.CaptureFixture[str], key: str, title: str, reason: str, text: str
+) -> None:
+    first, last = answers_of(monorepo, capsys, key)[title]
+    assert first == f"No file sets it: {title} uses its default{reason}"
+    assert last.startswith(text)
 
 
 def test_a_line_lands_where_each_assistant_sends_it(

@@ -18,6 +18,7 @@ from nexus_context.assistants.tracking.in_use import NEXUS, view_title
 from nexus_context.assistants.views.mcp_servers import STARTS, find_server_key
 from nexus_context.assistants.views.profile import read_profile
 from nexus_context.assistants.views.readers import UNREAD, AssistantUse, file_uses
+from nexus_context.assistants.views.setting_docs import SettingDoc, setting_doc
 from nexus_context.assistants.views.setting_values import SettingValue, find_setting, read_keys
 from nexus_context.assistants.views.subjects import FileLine, NamedServer
 from nexus_context.config.check import describe
@@ -101,10 +102,11 @@ def explain_keys(keys: Keys, name: str, scene: "Scene") -> protocol.ExplainAnswe
     if found is None:
         return None
     stop, is_known = settings.stop, found.is_known is not False
+    doc = setting_doc(name, keys)
     return protocol.ExplainAnswer(
         assistant=name,
         version=_version(name),
-        reason=_setting_reason(PROGRAMS[name].title, ".".join(keys), found),
+        reason=_setting_reason(PROGRAMS[name].title, ".".join(keys), found, doc),
         value=found.value,
         chain=[
             _link(
@@ -116,15 +118,17 @@ def explain_keys(keys: Keys, name: str, scene: "Scene") -> protocol.ExplainAnswe
             )
             for each in found.sources
         ],
+        documentation=None if doc is None else doc.text,
         note=None if stop is None else f"It does not start here: {stop.message}",
     )
 
 
-def _setting_reason(title: str, text: str, found: SettingValue) -> str:
+def _setting_reason(title: str, text: str, found: SettingValue, doc: SettingDoc | None) -> str:
     if found.is_known is False:
         return f"{title} has no setting `{text}`: it has no effect."
     if not found.sources:
-        return f"No file sets it: {title} uses its default."
+        default = "" if doc is None or doc.default is None else f": {_as_text(doc.default)}"
+        return f"No file sets it: {title} uses its default{default}."
     counting = sum(each.counts for each in found.sources)
     if not counting:
         return f"It is set where {title} takes nothing of the file: `nexus check` says why."

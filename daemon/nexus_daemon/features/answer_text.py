@@ -17,12 +17,12 @@ Shorten = Callable[[str], str]
 """URI → the path as people write it."""
 
 
-def answers_text(answers: Sequence[ExplainAnswer], shorten: Shorten, *, default: object = None) -> str:
-    """The answers of several views, each under its name; `default` is the value where no file sets one."""
-    return "\n\n---\n\n".join("\n\n".join(_blocks(answer, shorten, default)) for answer in answers)
+def answers_text(answers: Sequence[ExplainAnswer], shorten: Shorten) -> str:
+    """The answers of several views, each under its name."""
+    return "\n\n---\n\n".join("\n\n".join(_blocks(answer, shorten)) for answer in answers)
 
 
-def _blocks(answer: ExplainAnswer, shorten: Shorten, default: object) -> Iterator[str]:
+def _blocks(answer: ExplainAnswer, shorten: Shorten) -> Iterator[str]:
     title = f"**{view_title(answer.assistant)}**"
     if answer.documentation:
         yield f"{title}: {escaped(answer.documentation)}"
@@ -31,8 +31,6 @@ def _blocks(answer: ExplainAnswer, shorten: Shorten, default: object) -> Iterato
         yield f"{title}: {escaped(answer.reason)}"
     if answer.value is not None:
         yield f"In force: {code(as_json(answer.value))}"
-    if default is not None and not any(link.wins for link in answer.chain):
-        yield f"Default: {code(as_json(default))}"
     if answer.chain:
         yield "\n".join(_row(link, shorten) for link in answer.chain)
     if answer.tokens:

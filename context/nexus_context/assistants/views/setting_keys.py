@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from nexus_context.assistants.programs import PROGRAMS
 from nexus_context.assistants.views.mcp_servers import SERVER_KEYS
+from nexus_context.assistants.views.setting_docs import setting_doc
 from nexus_context.config.check import CONFIG_SCHEMA, MCP_SCHEMA, Node, load_schema
 
 MCP_SERVERS = "mcp"
@@ -54,7 +55,7 @@ class SettingKey(NamedTuple):
 def key_at(name: str, keys: Sequence[str | int]) -> SettingKey | None:
     """The key at a path, in the settings of `name`: a view, or MCP_SERVERS; None if it is not described."""
     node = _node(_schema(name), tuple(keys))
-    return _key(tuple(keys), node) if keys and node is not None else None
+    return _key(name, tuple(keys), node) if keys and node is not None else None
 
 
 def keys_below(name: str, keys: Sequence[str | int]) -> Iterator[SettingKey]:
@@ -63,7 +64,7 @@ def keys_below(name: str, keys: Sequence[str | int]) -> Iterator[SettingKey]:
     node = _node(root, tuple(keys))
     for key, below in (node or {}).get("properties", {}).items():
         if not key.startswith(("$", "_comment")):
-            yield _key((*keys, key), _resolve(root, below))
+            yield _key(name, (*keys, key), _resolve(root, below))
 
 
 def _schema(name: str) -> Node:
@@ -72,7 +73,10 @@ def _schema(name: str) -> Node:
     return PROGRAMS[name].keys_schema if name in PROGRAMS else load_schema(CONFIG_SCHEMA)
 
 
-def _key(keys: Sequence[str | int], node: Node) -> SettingKey:
+def _key(name: str, keys: Sequence[str | int], node: Node) -> SettingKey:
+    doc = setting_doc(name, [str(key) for key in keys]) if name in PROGRAMS else None
+    if doc is not None:
+        return SettingKey(str(keys[-1]), node, doc.text, doc.default)
     return SettingKey(str(keys[-1]), node, node.get("description", ""), node.get("default"))
 
 

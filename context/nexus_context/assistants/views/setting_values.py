@@ -72,7 +72,7 @@ def printable(value: Any, keys: Sequence[str]) -> Any:
     """A value of a settings file as it may be printed: what may be secret is covered."""
     if isinstance(value, dict):
         return {key: printable(each, (*keys, key)) for key, each in value.items()}
-    if is_secret_place(keys):
+    if value is not None and is_secret_place(keys):
         return COVER
     if isinstance(value, list):
         return [printable(each, keys) for each in value]

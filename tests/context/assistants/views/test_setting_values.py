@@ -181,3 +181,8 @@ def test_what_may_be_secret_is_covered(tmp_path: Path, name: str, key: str, text
     assert found is not None
     assert found.value == shown
     assert [each.value for each in found.sources] == [shown]
+
+
+def test_a_secret_that_no_file_sets_has_no_value(tmp_path: Path) -> None:
+    found = setting_of(tmp_path, "gemini", "mcpServers.docs.command")
+    assert found is not None and (found.value, found.sources) == (None, ())
