@@ -4,12 +4,10 @@
  * Two bundles for the extension host, because what activation reads, activation pays for: `extension.js` is small and
  * registers; `client.js` holds the language client and is loaded after activation.
  */
-import { copyFile, mkdir, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
+import { copyFile, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { build, context } from "esbuild";
-import { editorSchema } from "./scripts/schemas.mjs";
 
 const watch = process.argv.includes("--watch");
-const SCHEMAS = "../context/nexus_context/config";
 
 const host = {
   entryPoints: { extension: "src/extension.ts", client: "src/server/client.ts" },
@@ -42,16 +40,6 @@ async function panel() {
   );
 }
 
-/** The daemon's schemas as the editor's JSON features take them, and the licence: made here, never by hand. */
-async function copies() {
-  await mkdir("schemas", { recursive: true });
-  for (const name of ["config", "mcp"]) {
-    const schema = JSON.parse(await readFile(`${SCHEMAS}/${name}.schema.json`, "utf8"));
-    await writeFile(`schemas/${name}.schema.json`, `${JSON.stringify(editorSchema(schema))}\n`);
-  }
-  await copyFile("../LICENSE", "LICENSE");
-}
-
 /** The licences of what the bundles hold, as they ask for. */
 async function notices(inputs) {
   const packages = new Set(inputs.flatMap((input) => /^(.*node_modules\/(?:@[^/]+\/)?[^/]+)\//.exec(input)?.[1] ?? []));
@@ -66,7 +54,7 @@ async function notices(inputs) {
 }
 
 await rm("dist", { recursive: true, force: true });
-await copies();
+await copyFile("../LICENSE", "LICENSE");
 const inputs = [];
 for (const options of [host, await panel()].filter(Boolean)) {
   if (watch) await (await context(options)).watch();

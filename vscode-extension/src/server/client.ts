@@ -22,6 +22,7 @@ import {
 } from "vscode-languageclient/node";
 import type { Connect, Connection, ConnectOptions } from "./connection";
 import { DOCUMENTS } from "./documents";
+import { FEATURES } from "./features";
 import { JsonErrors } from "./jsonErrors";
 import { serveArgs } from "./launch";
 import { programEnv } from "./programs";
@@ -141,6 +142,7 @@ function clientOptions(options: ConnectOptions, jsonErrors: JsonErrors, stderr: 
     },
     markdown: { supportHtml: false },
     middleware: {
+      ...FEATURES,
       handleDiagnostics: (uri, diagnostics, next) => jsonErrors.handle(uri, diagnostics, next),
       sendNotification(type, next, params) {
         const method = typeof type === "string" ? type : type.method;

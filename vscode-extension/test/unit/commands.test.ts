@@ -426,7 +426,6 @@ interface Manifest {
     menus: Record<string, { command: string; when: string; group?: string }[]>;
     keybindings: { command: string }[];
     configuration: { properties: Record<string, unknown> };
-    jsonValidation: { url: string }[];
     walkthroughs: { steps: Step[] }[];
   };
   capabilities: { untrustedWorkspaces: { supported: string; restrictedConfigurations: string[] } };

@@ -72,3 +72,13 @@ export async function quickFix(bench: Workbench, title: string): Promise<string[
   await rows.first().waitFor({ state: "detached" });
   return titles;
 }
+
+/** What the list of suggestions shows once it has this one; it is opened unless it is there. */
+export async function suggestions(bench: Workbench, label: string): Promise<string[]> {
+  const rows = bench.page.locator(".suggest-widget.visible .monaco-list-row");
+  for (let times = 0; !(await appears(rows.filter({ hasText: label }).first(), MENU_MS)); times++) {
+    if (times === MENU_TIMES) throw new Error(`${label} is not suggested, after ${MENU_TIMES} times`);
+    await bench.page.keyboard.press("Control+Space");
+  }
+  return (await rows.locator(".label-name").allInnerTexts()).map(plain);
+}
