@@ -42,6 +42,7 @@ from benchmarks.promises import (
 )
 
 MODULES = (
+    "editor_features",
     "language_servers",
     "windows",
     "folders",

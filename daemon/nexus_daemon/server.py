@@ -266,16 +266,13 @@ def _documents(connection: Connection) -> dict[str, Callable[[Any], Any]]:
         lenses_of = await connection.work(lambda: api.lenses.lenses_of)  # its import takes long
         return await lenses_of(connection, view)
 
-    async def files_renamed(params: lsp_types.RenameFilesParams) -> dict[str, Any] | None:
+    async def answer_document(method: str, params: Any) -> Any:
         connection.start()
-        rename_files: Any = await connection.work(lambda: api.documents.renames.rename_files)
-        edit: dict[str, Any] | None = await rename_files(connection, params)
-        return edit
-
-    async def document_feature(method: str, params: Any) -> Any:
-        connection.start()
-        answer = await connection.work(lambda: api.documents.handlers.answer)  # its import takes long
-        return await answer(connection, method, params)
+        handler = _handlers.get(method)
+        if handler is None:  # its import takes long
+            handler = await connection.work(lambda: api.documents.handlers.handler_of(method))
+            _handlers[method] = handler
+        return await handler(connection, params)
 
     return {
         "textDocument/didOpen": opened,
@@ -283,6 +280,5 @@ def _documents(connection: Connection) -> dict[str, Callable[[Any], Any]]:
         "textDocument/didClose": closed,
         "textDocument/codeAction": code_action,
         "textDocument/codeLens": code_lens,
-        "workspace/willRenameFiles": files_renamed,
-        **{method: partial(document_feature, method) for method in DOCUMENT_FEATURES},
+        **{method: partial(answer_document, method) for method in DOCUMENT_FEATURES},
     }

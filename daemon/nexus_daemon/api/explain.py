@@ -83,15 +83,21 @@ async def explain(client: "Connection", params: protocol.ExplainParams) -> proto
     return await client.read(build, params.what, scene, names)
 
 
-async def scene_of(client: "Connection", folder: "LiveFolder", *, has_servers: bool) -> Scene:
-    """A folder as its client has it now; `has_servers`: with the MCP servers of Nexus."""
+async def scene_of(
+    client: "Connection", folder: "LiveFolder", *, has_servers: bool, is_fresh: bool = True
+) -> Scene:
+    """A folder as its client has it; `has_servers`: with the MCP servers of Nexus.
+
+    `is_fresh`: its snapshot has every change; else it is the one at hand.
+    """
     inputs, servers = client.folders.load_inputs, list[protocol.ServerInfo]()
     if has_servers:
         servers = (await mcp.servers(client, protocol.ServersParams(folder.uri))).servers
+    snapshot = None if is_fresh else folder.snapshot
     return Scene(
         Surroundings(folder.path, inputs.user_home, inputs.environ),
         Disk(dict(client.folders.overlays)),
-        await resolve.snapshot_of(client, folder, None),
+        snapshot or await resolve.snapshot_of(client, folder, None),
         encoding=client.capabilities.position_encoding,
         now=client.now(),
         servers=servers,

@@ -140,12 +140,17 @@ def _own_setting(keys: Keys, scene: "Scene") -> protocol.ExplainAnswer | None:
     if node is None:
         return None
     effective = scene.snapshot.effective
-    value = value_at(effective.values, keys)
+    value, place = value_at(effective.values, keys), pointer_text(keys)
     chain = [
         _link(scene, each.path, each.span, _as_text(printable_setting(each.value, keys)), wins=each.wins)
-        for each in reversed(effective.provenance.get(pointer_text(keys), ()))
+        for each in reversed(effective.provenance.get(place, ()))
         if each.document is not None
     ]
+    if isinstance(value, dict):  # files set its parts
+        below = [parts for key, parts in effective.provenance.items() if key.startswith(f"{place}/")]
+        winners = (each for parts in below for each in parts if each.document is not None and each.wins)
+        files = {each.path: each for each in winners}
+        chain += [_link(scene, path, each.span, "parts of it", wins=True) for path, each in files.items()]
     return protocol.ExplainAnswer(
         assistant=NEXUS,
         version=__version__,

@@ -242,6 +242,7 @@ DOCUMENT_FEATURES: dict[str, Any] = {
     "textDocument/references": {},
     "textDocument/rename": {"prepareProvider": True},
     "textDocument/selectionRange": {},
+    "workspace/willRenameFiles": {"filters": [{"scheme": "file", "pattern": {"glob": "**/*"}}]},
 }
 """The methods that `documents` answers, with their options."""
 
@@ -251,7 +252,6 @@ FEATURES: dict[str, Any] = {
     "shutdown": None,
     "workspace/didChangeWorkspaceFolders": None,
     "workspace/didChangeWatchedFiles": None,
-    "workspace/willRenameFiles": {"filters": [{"scheme": "file", "pattern": {"glob": "**/*"}}]},
     "textDocument/didOpen": None,
     "textDocument/didChange": None,
     "textDocument/didClose": None,

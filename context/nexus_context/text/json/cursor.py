@@ -6,19 +6,26 @@
 """
 
 import re
-from collections.abc import Iterable, Iterator
-from itertools import chain
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from nexus_context.errors import Span
 from nexus_context.text.json.spans import Pointer
 from nexus_context.text.json.strings import meaning
 
+_STRING = r'"(?:[^"\\\r\n]|\\[^\r\n])*+'
 _TOKEN = re.compile(
-    r'(?P<string>"(?:[^"\\\r\n]|\\[^\r\n])*+(?P<closed>"?))|(?P<mark>[\[\]{},:])'
-    r'|(?P<word>[^\s\[\]{},:"/]+)|//[^\r\n]*|/\*[\s\S]*?(?:\*/|\Z)|/'
+    rf'(?P<string>{_STRING}(?P<closed>"?))|(?P<mark>[\[\]{{}},:])'
+    r'|(?P<word>[^\s\[\]{},:"/]+)|(?P<comment>//[^\r\n]*|/\*[\s\S]*?(?:\*/|\Z))|/'
 )
+_INSIDE = rf'(?:[^{{}}\[\]"/]|{_STRING}")*+'
+_FLAT_TEXT = rf"(?:\{{{_INSIDE}\}}|\[{_INSIDE}\])"
+_FLAT = re.compile(_FLAT_TEXT)
+"""A container without others in it, as a whole: a large file consists of them."""
+_MEMBER = re.compile(rf'\s*({_STRING}")\s*:\s*(?:{_STRING}"|[^\s\[\]{{}},:"/]+|{_FLAT_TEXT})\s*(?:,|(?=\}}))')
+"""A key with its value and comma."""
 _CLOSES = {"}": "{", "]": "["}
+_OPENS = frozenset(_CLOSES.values())
 
 
 class CursorPlace(NamedTuple):
@@ -62,6 +69,11 @@ class _Container:
             return (*self.path, self.index)
         return self.path if self.key is None else (*self.path, self.key)
 
+    @property
+    def awaits_key(self) -> bool:
+        """Whether a key is next."""
+        return self.mark == "{" and self.name is None and self.key is None
+
     def take_text(self, text: str) -> None:
         if self.mark == "{" and self.key is None:
             self.name = text
@@ -78,22 +90,48 @@ class _Container:
 def find_place(text: str, offset: int) -> CursorPlace | None:
     """What can be written at an offset; None in a comment, and outside of the outermost brackets."""
     containers: list[_Container] = []
-    tokens = _TOKEN.finditer(text)
-    for token in tokens:
+    end = 0  # of what was read
+    for token in _tokens(text, 0, containers, offset=offset):
         if token.start() >= offset or _contains(token, offset):
-            return _place(text, containers, token, tokens, offset=offset)
+            return _place(text, containers, token, offset=offset)
         _take(containers, token)
-    return _place(text, containers, None, tokens, offset=offset)
+        end = token.end()
+    return _place(text, containers, None, offset=max(offset, end))
+
+
+def _tokens(text: str, start: int, containers: list[_Container], *, offset: int) -> Iterator[re.Match[str]]:
+    """The tokens from a place on; members and flat containers that do not hold the offset are taken whole.
+
+    The caller takes each token into the containers before it asks for the next one.
+    """
+    end = start
+    while True:
+        if containers and containers[-1].awaits_key:
+            end = _skip_members(text, end, containers[-1], offset)
+        token = _TOKEN.search(text, end)
+        if token is None:
+            return
+        yield token
+        end = token.end()
+        if token["mark"] in _OPENS and (flat := _FLAT.match(text, token.start())) is not None:
+            is_around = token.start() < offset < flat.end()
+            end = end if is_around else flat.end() - 1  # its closing bracket is a token
+
+
+def _skip_members(text: str, start: int, inside: _Container, offset: int) -> int:
+    """Take the names of the members that follow; return where the last one ends."""
+    end = start
+    while (member := _MEMBER.match(text, end)) is not None and not end <= offset <= member.end():
+        inside.names.append(meaning(member[1][1:-1]))
+        end = member.end()
+    return end
 
 
 def _contains(token: re.Match[str], offset: int) -> bool:
     """Whether the text at the offset is a part of a token that began before."""
-    if token["string"]:
-        return offset < token.end() or (offset == token.end() and not token["closed"])
-    if token["mark"]:
-        return False
-    is_line_comment = token[0].startswith("//") and offset == token.end()
-    return offset < token.end() or is_line_comment or bool(token["word"] and offset == token.end())
+    is_open = bool(token["word"]) or (bool(token["string"]) and not token["closed"])
+    is_open = is_open or token[0].startswith("//")
+    return offset < token.end() or (is_open and offset == token.end())
 
 
 def _take(containers: list[_Container], token: re.Match[str]) -> None:
@@ -118,25 +156,16 @@ def _content(token: re.Match[str]) -> str:
 
 
 def _place(
-    text: str,
-    containers: list[_Container],
-    token: re.Match[str] | None,
-    tokens: Iterator[re.Match[str]],
-    *,
-    offset: int,
+    text: str, containers: list[_Container], token: re.Match[str] | None, *, offset: int
 ) -> CursorPlace | None:
-    if not containers:
+    if not containers or (token is not None and token["comment"] and token.start() < offset):
         return None
     inside = containers[-1]
     written, prefix = Span(offset, offset), ""
-    if token is not None and token.start() < offset:
-        if not (token["string"] or token["word"]):
-            return None  # a comment
+    if token is not None and token.start() < offset and (token["string"] or token["word"]):
         written = Span(*token.span())
         prefix = meaning(text[token.start() : offset].removeprefix('"'))
-        token = None
-    rest = tokens if token is None else chain((token,), tokens)
-    names, has_colon = _rest(inside, rest) if inside.mark == "{" else ([], False)
+    names, has_colon = _rest(text, inside, written.end) if inside.mark == "{" else ([], False)
     return CursorPlace(
         container=inside.path,
         is_object=inside.mark == "{",
@@ -148,12 +177,12 @@ def _place(
     )
 
 
-def _rest(inside: _Container, tokens: Iterable[re.Match[str]]) -> tuple[list[str], bool]:
+def _rest(text: str, inside: _Container, start: int) -> tuple[list[str], bool]:
     """The keys in the rest of an object, and whether a colon comes first."""
     rest = _Container("{", ())
     rest.key = inside.key
     containers, has_colon = [rest], None
-    for token in tokens:
+    for token in _tokens(text, start, containers, offset=start):
         mark = token["mark"]
         if not (mark or token["string"] or token["word"]):
             continue  # a comment

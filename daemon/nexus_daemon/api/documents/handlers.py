@@ -1,6 +1,7 @@
 """Method of LSP → what answers it about an open document, in a worker thread."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from nexus_daemon.api.documents import completion, hovers, links, renames, structure
@@ -25,7 +26,16 @@ HANDLERS: Mapping[str, Callable[[Question, Any], Any]] = {
 """By method, each for the parameters of the method."""
 
 
-async def answer(client: "Connection", method: str, params: Any) -> Any:
-    """The result of a request about a document; None about one that is not open, or of another kind."""
-    question = await question_of(client, params.text_document.uri)
+FRESH = frozenset(("textDocument/definition", "textDocument/hover", "textDocument/references"))
+"""Those that say which file decides: they wait until the last edit is read."""
+RENAME_FILES = "workspace/willRenameFiles"
+
+
+def handler_of(method: str) -> "Callable[[Connection, Any], Awaitable[Any]]":
+    """What answers a method: None about a document that is not open, or of another kind."""
+    return renames.rename_files if method == RENAME_FILES else partial(_answer, method)
+
+
+async def _answer(method: str, client: "Connection", params: Any) -> Any:
+    question = await question_of(client, params.text_document.uri, is_fresh=method in FRESH)
     return None if question is None else await client.read(HANDLERS[method], question, params)

@@ -51,7 +51,9 @@ class Question(NamedTuple):
         return short_path(path, self.document.folder, self.document.user_home)
 
     def readers(self) -> list[SettingsReader]:
-        """The programs that look for settings in the document."""
+        """The programs that look for settings in the document: none in one of Nexus itself."""
+        if self.nexus_keys is not None:
+            return []
         return list(settings_readers(self.document.path, self.scene.disk, self.scene.surroundings))
 
     def settings_place(self, position: protocol.Position) -> SettingsPlace | None:
@@ -67,8 +69,11 @@ class Question(NamedTuple):
         return None if not is_own else NEXUS if name == "config.json" else MCP_SERVERS
 
 
-async def question_of(client: "Connection", uri: str) -> Question | None:
-    """The question about a document; None of one that is not open, or of another kind."""
+async def question_of(client: "Connection", uri: str, *, is_fresh: bool) -> Question | None:
+    """The question about a document; None of one that is not open, or of another kind.
+
+    `is_fresh`: the folder is read with its last edit; else as it is at hand.
+    """
     path, folders = uri_to_path(uri), client.folders
     kind = None if path is None else KINDS.get(os.path.splitext(path)[1])
     if path is None or kind is None or path not in folders.overlays:
@@ -77,7 +82,9 @@ async def question_of(client: "Connection", uri: str) -> Question | None:
     if folder is None:
         return None
     text, encoding = folders.overlays[path], client.capabilities.position_encoding
-    scene = await scene_of(client, folder, has_servers=_names_servers(path, text))
+    scene = await scene_of(
+        client, folder, has_servers=is_fresh and _names_servers(path, text), is_fresh=is_fresh
+    )
     locate = Locator(Texts({path: text.removeprefix("\ufeff")}), encoding, {path: text})
     home = folders.load_inputs.user_home
     document = OpenDocument(path, kind, locate, folder=folder.path, user_home=home)
