@@ -480,3 +480,18 @@ def after_rule(page: str, title: str) -> str:
     """The text below a line such as `── system prompt ────`."""
     _, _, rest = page.partition(f"── {title} ")
     return rest.partition("\n")[2]
+
+
+def test_features_of_the_server(tmp_path: Path) -> None:
+    observed = check("features.lua", tmp_path)
+    hover = observed.pop("hover")
+    assert "**Nexus**" in hover
+    assert {"reserve_tokens", "max_tokens"} <= set(observed.pop("completion"))
+    assert observed == {
+        "definition": ".nexus3/docs/threats.md",
+        "symbols": ["[String] auth-service", "[String] Key files", "[String] Conventions"],
+        "renamed": [
+            '{"mcpServers": {"issues": {"command": "t"}}}',
+            '{"permissions": {"allow": ["mcp__issues__find"]}}',
+        ],
+    }

@@ -30,6 +30,16 @@ TREE = """
 //- /.github/copilot-instructions.md
 Use tabs.
 """
+PROGRAM_FILES = """
+//- /.claude/settings.json
+{ "model": "opus", "permissions": { "allow": ["mcp__tickets__find"] } }
+//- /.mcp.json
+{"mcpServers": {"tickets": {"command": "t"}}}
+//- /CLAUDE.md
+Read @docs/style.md first.
+//- /docs/style.md
+Be brief.
+"""
 WRONG = 'Unknown key "summery" in "tools": did you mean "summary"?'
 
 
@@ -83,6 +93,24 @@ def test_emacs_with_eglot(home: SharedHome) -> None:
     assert "prompt.import-missing" in told["a link"][0]
     assert "prompt.import-missing" in told["nested"][0]
     assert told["message"] == "shown"
+
+
+@pytest.mark.skipif(shutil.which("emacs") is None, reason="Emacs is not installed")
+def test_features_in_emacs(home: SharedHome) -> None:
+    root = home.home / "work"
+    write_fixture(PROGRAM_FILES, root)
+    subprocess.run(["git", "init", "-q", str(root)], check=True)
+    told = run(home, root, "emacs", "-Q", "--batch", "-l", str(SCRIPTS / "features.el"))
+    if "no eglot" in told:
+        pytest.skip("Emacs has no eglot")
+    assert told["exit"] == 0, told
+    assert "In force: " in told["hover"]
+    assert told["definition"] == ["settings.json", 1]
+    assert any("defaultShell" in each for each in told["completion"])
+    servers, rules = told["renamed"]
+    assert servers == '{"mcpServers": {"issues": {"command": "t"}}}\n'
+    assert "mcp__issues__find" in rules
+    assert told["import"] == "style.md"
 
 
 @pytest.mark.skipif(shutil.which("vim") is None, reason="Vim is not installed")
