@@ -233,6 +233,7 @@ METHODS: dict[str, Method] = {
 DOCUMENT_FEATURES: dict[str, Any] = {
     "textDocument/completion": {"triggerCharacters": ['"', ":", ",", "@", "(", "/", "{", "."]},
     "textDocument/definition": {},
+    "textDocument/documentHighlight": {},
     "textDocument/documentLink": {"resolveProvider": False},
     "textDocument/documentSymbol": {},
     "textDocument/foldingRange": {},
@@ -242,6 +243,10 @@ DOCUMENT_FEATURES: dict[str, Any] = {
     "textDocument/references": {},
     "textDocument/rename": {"prepareProvider": True},
     "textDocument/selectionRange": {},
+    "textDocument/semanticTokens/full": {
+        "legend": {"tokenTypes": ["namespace"], "tokenModifiers": []},
+        "full": True,
+    },
     "workspace/willRenameFiles": {"filters": [{"scheme": "file", "pattern": {"glob": "**/*"}}]},
 }
 """The methods that `documents` answers, with their options."""

@@ -5,7 +5,7 @@
 2. An import without a file leads nowhere. The first ones of a file are looked up (`import_targets`).
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from nexus_context.errors import Span
@@ -43,3 +43,14 @@ def imports_at(document: OpenDocument, offset: int) -> Iterator[tuple[Span, str]
 def imports_of(document: OpenDocument) -> Iterator[tuple[Span, str]]:
     """The imports of a document: where each is, and the absolute path that it names."""
     return import_targets(document.path, document.text, document.user_home)
+
+
+def semantic_tokens(document: OpenDocument, spans: Iterable[Span]) -> list[int]:
+    """Return the data of `SemanticTokens` of the only type, for spans in the order of the text."""
+    data, line, column = list[int](), 0, 0
+    for span in spans:
+        where = document.locate.range(document.path, span)
+        start, length = where.start, where.end.character - where.start.character
+        data += [start.line - line, start.character - (column if start.line == line else 0), length, 0, 0]
+        line, column = start.line, start.character
+    return data

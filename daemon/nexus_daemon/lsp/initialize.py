@@ -16,6 +16,7 @@ _PROVIDERS = {
     "textDocument/codeLens": "codeLensProvider",
     "textDocument/completion": "completionProvider",
     "textDocument/definition": "definitionProvider",
+    "textDocument/documentHighlight": "documentHighlightProvider",
     "textDocument/documentLink": "documentLinkProvider",
     "textDocument/documentSymbol": "documentSymbolProvider",
     "textDocument/foldingRange": "foldingRangeProvider",
@@ -24,6 +25,7 @@ _PROVIDERS = {
     "textDocument/references": "referencesProvider",
     "textDocument/rename": "renameProvider",
     "textDocument/selectionRange": "selectionRangeProvider",
+    "textDocument/semanticTokens/full": "semanticTokensProvider",
 }
 """Feature → its key in `ServerCapabilities`; the value is the feature's options."""
 _INCREMENTAL = 2  # of `TextDocumentSyncKind`

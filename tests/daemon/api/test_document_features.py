@@ -254,3 +254,30 @@ def test_imports_follow_a_file_that_is_renamed(tmp_path: Path) -> None:
         assert await desk.ask(talk, 2, "workspace/willRenameFiles", files=files) is None
 
     tell_story(tmp_path, story)
+
+
+def test_imports_of_a_file_are_found_and_marked(tmp_path: Path) -> None:
+    async def story(desk: Desk) -> None:
+        write(desk, "/a/AGENTS.md", "@docs/style.md")
+        write(desk, "/a/docs/style.md", "Use four blanks.")
+        talk = await desk.client()
+        text = "😀 @docs/style.md\n@docs/style.md @docs/gone.md\n"
+        desk.open(talk, "/a/CLAUDE.md", text)
+        where = {"position": at(text, "@docs/style.md\n@", 4), "context": {"includeDeclaration": True}}
+        places = await ask(desk, talk, 1, "references", "/a/CLAUDE.md", **where)
+        assert sorted(each["uri"].rpartition("/")[2] for each in places) == [
+            "AGENTS.md",
+            "CLAUDE.md",
+            "CLAUDE.md",
+        ]
+        del where["context"]
+        marked = await ask(desk, talk, 2, "documentHighlight", "/a/CLAUDE.md", **where)
+        assert [each["range"]["start"]["line"] for each in marked] == [0, 1]
+        tokens = await ask(desk, talk, 3, "semanticTokens/full", "/a/CLAUDE.md")
+        assert tokens["data"] == [0, 3, 14, 0, 0, 1, 0, 14, 0, 0]
+        desk.open(talk, "/a/docs/style.md", "Use four blanks.")
+        top = {"position": {"line": 0, "character": 0}, "context": {"includeDeclaration": True}}
+        assert len(await ask(desk, talk, 4, "references", "/a/docs/style.md", **top)) == 3
+        assert await ask(desk, talk, 5, "documentHighlight", "/a/docs/style.md", **where) == []
+
+    tell_story(tmp_path, story)

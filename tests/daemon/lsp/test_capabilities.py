@@ -37,6 +37,7 @@ def check(client: dict[str, Any]) -> dict[str, Any]:
     derived = converter.unstructure(builder.build())  # type: ignore[no-untyped-call]
     # the defaults, which pygls writes out
     assert derived["textDocumentSync"].pop("save") is False
+    assert derived["semanticTokensProvider"].pop("documentSelector") is None  # of a registration
     if not derived["workspace"]["fileOperations"]:
         del derived["workspace"]["fileOperations"]
     assert {**derived, "experimental": {"nexus": {"protocol": PROTOCOL}}} == capabilities

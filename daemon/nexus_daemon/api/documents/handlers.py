@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 HANDLERS: Mapping[str, Callable[[Question, Any], Any]] = {
     "textDocument/completion": completion.complete,
     "textDocument/definition": links.find_definition,
+    "textDocument/documentHighlight": links.find_highlights,
     "textDocument/documentLink": links.find_document_links,
     "textDocument/documentSymbol": structure.find_symbols,
     "textDocument/foldingRange": structure.find_folds,
@@ -22,6 +23,7 @@ HANDLERS: Mapping[str, Callable[[Question, Any], Any]] = {
     "textDocument/references": links.find_references,
     "textDocument/rename": renames.rename,
     "textDocument/selectionRange": structure.find_selection_ranges,
+    "textDocument/semanticTokens/full": links.find_semantic_tokens,
 }
 """By method, each for the parameters of the method."""
 

@@ -4,10 +4,12 @@ from typing import Any
 
 from nexus_daemon import protocol
 from nexus_daemon.api.documents.hovers import settings_answers
+from nexus_daemon.api.documents.importing import find_imports_of, importing_texts
 from nexus_daemon.api.documents.question import Question
 from nexus_daemon.api.documents.renames import server_at, server_uses
 from nexus_daemon.features import import_links
 from nexus_daemon.lsp import lsp_types
+from nexus_daemon.lsp.convert import Locator, Texts
 
 
 def find_document_links(question: Question, _: lsp_types.DocumentParams) -> list[dict[str, Any]]:
@@ -33,7 +35,12 @@ def find_definition(question: Question, params: lsp_types.PositionParams) -> lis
 
 
 def find_references(question: Question, params: lsp_types.PositionParams) -> list[Any]:
-    """The files that set a setting, or the places that name a server."""
+    """The files that set a setting, the places that name a server, or the imports of a file.
+
+    In an instruction file that is the one of the import at the position, else the file itself.
+    """
+    if question.document.kind == "instructions":
+        return _imports_like(question, question.offset(params.position), importing_texts(question.scene))
     place = question.settings_place(params.position)
     if place is None:
         return []
@@ -42,3 +49,35 @@ def find_references(question: Question, params: lsp_types.PositionParams) -> lis
         return [locate.location(use.path, use.span) for use in uses]
     answers = settings_answers(question, place)
     return [protocol.Location(link.uri, link.range) for each in answers for link in each.chain]
+
+
+def find_highlights(question: Question, params: lsp_types.PositionParams) -> list[dict[str, Any]]:
+    """The other places of the document with the same import or server."""
+    document, path = question.document, question.document.path
+    if document.kind == "instructions":
+        offset = question.offset(params.position)
+        has_import = any(import_links.imports_at(document, offset))
+        texts = {path: document.text} if has_import else {}
+        return [{"range": each.range} for each in _imports_like(question, offset, texts)]
+    place = question.settings_place(params.position)
+    server = None if place is None else server_at(question, place)
+    if server is None:
+        return []
+    uses, locate = server_uses(question, server[0])
+    return [{"range": locate.range(path, use.span)} for use in uses if use.path == path]
+
+
+def _imports_like(question: Question, offset: int, texts: dict[str, str]) -> list[protocol.Location]:
+    """The imports in these texts of the file that the import at an offset names, else of the document."""
+    document, scene = question.document, question.scene
+    target = next((each for _, each in import_links.imports_at(document, offset)), document.path)
+    locate = Locator(Texts(texts), scene.encoding)
+    return [locate.location(path, span) for path, span in find_imports_of(target, scene, texts)]
+
+
+def find_semantic_tokens(question: Question, _: lsp_types.DocumentParams) -> dict[str, Any]:
+    """The imports of an instruction file that lead to a file."""
+    document = question.document
+    imports = import_links.imports_of(document) if document.kind == "instructions" else ()
+    spans = [span for span, target in imports if question.is_file(target)]
+    return {"data": import_links.semantic_tokens(document, spans)}

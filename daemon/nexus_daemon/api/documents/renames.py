@@ -3,15 +3,13 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from nexus_context.assistants.views.instruction_files import find_instruction_files
 from nexus_context.assistants.views.server_uses import ServerUse, find_server_uses, is_server_name
 from nexus_context.assistants.views.setting_keys import is_server
 from nexus_context.errors import RequestError, Span
-from nexus_context.folder.prompt.imports import imported_paths
+from nexus_daemon.api.documents.importing import importing_texts
 from nexus_daemon.api.documents.question import Question
 from nexus_daemon.api.explain import Scene, scene_of
 from nexus_daemon.features.edits import Editing, edit_of_folder
-from nexus_daemon.features.open_document import KINDS
 from nexus_daemon.features.renames import import_edits, server_edits
 from nexus_daemon.features.settings_place import SettingsPlace
 from nexus_daemon.lsp import lsp_types
@@ -19,10 +17,6 @@ from nexus_daemon.lsp.convert import Locator, Texts, uri_to_path
 
 if TYPE_CHECKING:
     from nexus_daemon.windows.connection import Connection
-
-IMPORTING = tuple(suffix for suffix, kind in KINDS.items() if kind == "instructions")
-MOST_IMPORTING = 500
-"""Files that are searched for imports of one that moves."""
 
 
 def server_at(question: Question, place: SettingsPlace) -> tuple[str, Span] | None:
@@ -83,15 +77,7 @@ async def rename_files(client: "Connection", params: lsp_types.RenameFilesParams
 
 
 def _import_edits(scene: Scene, moves: Mapping[str, str], editing: Editing) -> dict[str, Any] | None:
-    surroundings, disk = scene.surroundings, scene.disk
-    files = find_instruction_files(disk, surroundings)
-    texts, paths = dict[str, str](), [*files.around, *files.nested, *disk.overlays]
-    while paths:  # those that are imported import others
-        path = paths.pop()
-        text = None if path in texts or not path.endswith(IMPORTING) else disk.text(path)
-        if text is not None and len(texts) < MOST_IMPORTING:
-            texts[path] = text
-            paths += imported_paths(path, text, surroundings.user_home)
+    surroundings, texts = scene.surroundings, importing_texts(scene)
     edits = import_edits(texts, moves, surroundings.user_home)
     locate = Locator(Texts(texts), scene.encoding)
     return edit_of_folder(edits, surroundings.folder, locate, editing) if edits else None
