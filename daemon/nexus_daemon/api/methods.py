@@ -247,6 +247,7 @@ DOCUMENT_FEATURES: dict[str, Any] = {
         "legend": {"tokenTypes": ["namespace"], "tokenModifiers": []},
         "full": True,
     },
+    "workspace/symbol": {"resolveProvider": False},
     "workspace/willRenameFiles": {"filters": [{"scheme": "file", "pattern": {"glob": "**/*"}}]},
 }
 """The methods that `documents` answers, with their options."""

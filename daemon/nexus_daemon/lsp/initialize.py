@@ -26,6 +26,7 @@ _PROVIDERS = {
     "textDocument/rename": "renameProvider",
     "textDocument/selectionRange": "selectionRangeProvider",
     "textDocument/semanticTokens/full": "semanticTokensProvider",
+    "workspace/symbol": "workspaceSymbolProvider",
 }
 """Feature → its key in `ServerCapabilities`; the value is the feature's options."""
 _INCREMENTAL = 2  # of `TextDocumentSyncKind`

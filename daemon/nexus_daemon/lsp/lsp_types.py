@@ -116,6 +116,10 @@ class RenameParams(Value, frozen=True):
     new_name: str
 
 
+class WorkspaceSymbolParams(Value, frozen=True):
+    query: str = ""
+
+
 class FileRename(Value, frozen=True):
     old_uri: str
     new_uri: str
@@ -210,6 +214,7 @@ HOT: dict[str, type[Value]] = {
     "textDocument/selectionRange": SelectionRangeParams,
     "textDocument/semanticTokens/full": DocumentParams,
     "workspace/didChangeWorkspaceFolders": DidChangeWorkspaceFoldersParams,
+    "workspace/symbol": WorkspaceSymbolParams,
     "workspace/willRenameFiles": RenameFilesParams,
     "workspace/didChangeWatchedFiles": DidChangeWatchedFilesParams,
     "workspace/executeCommand": ExecuteCommandParams,

@@ -49,6 +49,7 @@ REPEATABLE = frozenset(
         "textDocument/rename",
         "textDocument/selectionRange",
         "textDocument/semanticTokens/full",
+        "workspace/symbol",
         "workspace/willRenameFiles",
         "nexus/context/assemble",
         "nexus/context/preview",

@@ -3,6 +3,8 @@
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from support.desk import Desk, tell_story, write
 from support.talk import Talk
 
@@ -279,5 +281,24 @@ def test_imports_of_a_file_are_found_and_marked(tmp_path: Path) -> None:
         top = {"position": {"line": 0, "character": 0}, "context": {"includeDeclaration": True}}
         assert len(await ask(desk, talk, 4, "references", "/a/docs/style.md", **top)) == 3
         assert await ask(desk, talk, 5, "documentHighlight", "/a/docs/style.md", **where) == []
+
+    tell_story(tmp_path, story)
+
+
+@pytest.mark.parametrize(
+    ("query", "names"),
+    [("", ["Rules", "More", "github", "release", "reviewer"]), ("rls", ["Rules", "release"]), ("zzz", [])],
+)
+def test_symbols_of_the_workspace(tmp_path: Path, query: str, names: list[str]) -> None:
+    async def story(desk: Desk) -> None:
+        write(desk, "/b/CLAUDE.md", "# Rules\n## More\n")
+        write(desk, "/b/.mcp.json", SERVERS.replace(', "other": {"command": "x"}', ""))
+        matter = "---\nname: x\ndescription: Does it.\n---\n"
+        write(desk, "/b/.claude/skills/release/SKILL.md", matter)
+        write(desk, "/b/.claude/agents/reviewer.md", matter)
+        talk = await desk.client("/b")
+        found = await desk.ask(talk, 1, "workspace/symbol", query=query)
+        assert sorted(each["name"] for each in found) == sorted(names)
+        assert all(each["location"]["uri"].startswith(desk.uri("/b")) for each in found)
 
     tell_story(tmp_path, story)

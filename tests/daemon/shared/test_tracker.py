@@ -150,7 +150,11 @@ def test_every_request_is_known_to_be_repeatable_or_not() -> None:
         "nexus/mcp/login",
         "nexus/workspace/init",
     }
-    documents = {name for name in OFFER.features if name.startswith(("textDocument/", "workspace/will"))}
+    documents = {
+        name
+        for name in OFFER.features
+        if name.startswith(("textDocument/", "workspace/will", "workspace/symbol"))
+    }
     requests = {name for name in documents if not name.startswith("textDocument/did")}
     assert METHODS.keys() | requests == changing | REPEATABLE
     assert changing & REPEATABLE == set()

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from nexus_daemon.api.documents import completion, hovers, links, renames, structure
 from nexus_daemon.api.documents.question import Question, question_of
+from nexus_daemon.api.documents.workspace_symbols import find_workspace_symbols
 
 if TYPE_CHECKING:
     from nexus_daemon.windows.connection import Connection
@@ -30,12 +31,16 @@ HANDLERS: Mapping[str, Callable[[Question, Any], Any]] = {
 
 FRESH = frozenset(("textDocument/definition", "textDocument/hover", "textDocument/references"))
 """Those that say which file decides: they wait until the last edit is read."""
-RENAME_FILES = "workspace/willRenameFiles"
+WORKSPACE_HANDLERS: "Mapping[str, Callable[[Connection, Any], Awaitable[Any]]]" = {
+    "workspace/symbol": find_workspace_symbols,
+    "workspace/willRenameFiles": renames.rename_files,
+}
 
 
 def handler_of(method: str) -> "Callable[[Connection, Any], Awaitable[Any]]":
     """What answers a method: None about a document that is not open, or of another kind."""
-    return renames.rename_files if method == RENAME_FILES else partial(_answer, method)
+    handler = WORKSPACE_HANDLERS.get(method)
+    return partial(_answer, method) if handler is None else handler
 
 
 async def _answer(method: str, client: "Connection", params: Any) -> Any:

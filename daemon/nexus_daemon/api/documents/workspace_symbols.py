@@ -1,0 +1,86 @@
+"""Symbols of all folders: the headings of instruction files, MCP servers, skills and agents."""
+
+import os
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from nexus_context.assistants.programs import PROGRAMS
+from nexus_context.assistants.reading.model import LISTED
+from nexus_context.assistants.tracking.in_use import NEXUS
+from nexus_context.assistants.views.mcp_servers import find_server_key
+from nexus_context.assistants.views.profile import read_profile
+from nexus_context.errors import Span
+from nexus_context.folder.prompt.headings import find_headings
+from nexus_daemon.api.documents.importing import importing_texts
+from nexus_daemon.api.explain import Scene, scene_of
+from nexus_daemon.lsp import lsp_types
+from nexus_daemon.lsp.convert import Locator, Texts
+
+if TYPE_CHECKING:
+    from nexus_daemon.windows.connection import Connection
+
+MOST = 500
+HEADING, SERVER, SKILL = 15, 2, 12  # `SymbolKind` of LSP: String, Module, Function
+TOP = Span(0, 0)
+
+
+class _Found(NamedTuple):
+    name: str
+    kind: int
+    path: str
+    span: Span
+    container: str
+
+
+async def find_workspace_symbols(
+    client: "Connection", params: lsp_types.WorkspaceSymbolParams
+) -> list[dict[str, Any]]:
+    """The symbols whose names have the letters of the query in this order, at most MOST."""
+    symbols: list[dict[str, Any]] = []
+    for folder in list(client.folders):
+        scene = await scene_of(client, folder, has_servers=False, is_fresh=False)
+        symbols += await client.read(_symbols, scene, params.query.casefold())
+    return symbols[:MOST]
+
+
+def _symbols(scene: Scene, query: str) -> list[dict[str, Any]]:
+    found = {each[:4]: each for each in _all(scene) if _has_letters(each.name.casefold(), query)}
+    texts = {each.path: scene.disk.text(each.path) or "" for each in found.values()}
+    locate = Locator(Texts(texts), scene.encoding)
+    return [
+        {
+            "name": each.name,
+            "kind": each.kind,
+            "location": locate.location(each.path, each.span),
+            "containerName": each.container,
+        }
+        for each in list(found.values())[:MOST]
+    ]
+
+
+def _has_letters(name: str, query: str) -> bool:
+    letters = iter(name)
+    return all(letter in letters for letter in query)
+
+
+def _all(scene: Scene) -> Iterator[_Found]:
+    disk, where = scene.disk, scene.surroundings
+    for path, text in importing_texts(scene).items():
+        for heading in find_headings(text):
+            yield _Found(heading.title, HEADING, path, heading.line, os.path.basename(path))
+    for name in scene.in_use:
+        if name == NEXUS:
+            continue
+        program = PROGRAMS[name]
+        for server in program.servers.read(disk, program.settings(disk, where)):
+            span = find_server_key(server.path, server.name, disk)
+            yield _Found(server.name, SERVER, server.path, span, f"MCP server of {program.title}")
+        for part in read_profile(name, where, disk=disk, counted=False).parts:
+            if part.scope in LISTED and part.path is not None:
+                yield _Found(_definition_name(part.path), SKILL, part.path, TOP, part.scope)
+
+
+def _definition_name(path: str) -> str:
+    """The name of a skill or agent: that of its directory, or of its file."""
+    directory, name = os.path.split(path)
+    return os.path.basename(directory) if name == "SKILL.md" else os.path.splitext(name)[0]
