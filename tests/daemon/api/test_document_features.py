@@ -151,6 +151,21 @@ def test_what_may_be_written_in_settings(tmp_path: Path) -> None:
     tell_story(tmp_path, story)
 
 
+def test_fields_of_front_matter(tmp_path: Path) -> None:
+    async def story(desk: Desk) -> None:
+        talk = await desk.client()
+        skill = "/a/.claude/skills/x/SKILL.md"
+        found = await labels(desk, talk, 1, skill, "---\nname: x\n$0\n---\n")
+        assert found[:2] == ["description", "allowed-tools"]
+        assert await labels(desk, talk, 2, "/a/.cursor/rules/a.mdc", "---\nalwaysApply: $0") == [
+            "true",
+            "false",
+        ]
+        assert await labels(desk, talk, 3, "/a/CLAUDE.md", "---\n$0\n---\n") == []
+
+    tell_story(tmp_path, story)
+
+
 def test_paths_of_imports_leave_out_what_git_ignores(tmp_path: Path) -> None:
     async def story(desk: Desk) -> None:
         for name in ("HEAD", "objects/x", "refs/x"):

@@ -15,6 +15,7 @@ from nexus_context.assistants.reading.toml_cursor import find_place as find_toml
 from nexus_context.assistants.reading.working_tree import LEFT_OUT
 from nexus_context.assistants.sessions.model import Place
 from nexus_context.assistants.tracking import find_sessions
+from nexus_context.assistants.views.front_matter import MatterPlace, find_matter_place, matter_fields
 from nexus_context.assistants.views.setting_keys import MCP_SERVERS, key_at, keys_below
 from nexus_context.assistants.views.settings_readers import SettingsReader
 from nexus_context.config.conversations import reads_conversations
@@ -44,7 +45,8 @@ def complete(question: Question, params: PositionParams) -> list[dict[str, Any]]
     """Return the items at a position."""
     document, offset = question.document, question.offset(params.position)
     if document.kind == "instructions":
-        return _complete_import(question, offset)
+        matter = find_matter_place(document.text, offset)
+        return _complete_import(question, offset) if matter is None else _complete_matter(question, matter)
     find = find_place if document.kind == "json" else find_toml_place
     place = find(document.text, offset)
     if place is None:
@@ -139,6 +141,25 @@ def _tools(question: Question, name: str) -> Iterator[Suggestion]:
     for tool, count in calls.most_common():
         yield _text_offer(tool, f"{count:,} calls in the last sessions here")
     yield from (_text_offer(tool) for tool in sorted(tool_names() - calls.keys()))
+
+
+# ---------------------------------------------------------------- front matter
+
+
+def _complete_matter(question: Question, place: MatterPlace) -> list[dict[str, Any]]:
+    """The fields of front matter that are not there yet, or the values of one."""
+    document = question.document
+    fields = matter_fields(document.path)
+    if place.field is None:
+        suggestions = [
+            Suggestion(each.name, f"{each.name}: ", text=each.text)
+            for each in fields
+            if each.name not in place.names
+        ]
+    else:
+        values = next((each.values for each in fields if each.name == place.field), ())
+        suggestions = [Suggestion(value) for value in values]
+    return value_items(document, place.written, suggestions, form=question.form)
 
 
 # ---------------------------------------------------------------- imports
