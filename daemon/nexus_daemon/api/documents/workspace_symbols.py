@@ -24,7 +24,7 @@ HEADING, SERVER, SKILL = 15, 2, 12  # `SymbolKind` of LSP: String, Module, Funct
 TOP = Span(0, 0)
 
 
-class _Found(NamedTuple):
+class _NamedPlace(NamedTuple):
     name: str
     kind: int
     path: str
@@ -63,21 +63,27 @@ def _has_letters(name: str, query: str) -> bool:
     return all(letter in letters for letter in query)
 
 
-def _all(scene: Scene) -> Iterator[_Found]:
+def _all(scene: Scene) -> Iterator[_NamedPlace]:
     disk, where = scene.disk, scene.surroundings
     for path, text in importing_texts(scene).items():
         for heading in find_headings(text):
-            yield _Found(heading.title, HEADING, path, heading.line, os.path.basename(path))
+            yield _NamedPlace(
+                heading.title, HEADING, path, span=heading.line, container=os.path.basename(path)
+            )
     for name in scene.in_use:
         if name == NEXUS:
             continue
         program = PROGRAMS[name]
         for server in program.servers.read(disk, program.settings(disk, where)):
             span = find_server_key(server.path, server.name, disk)
-            yield _Found(server.name, SERVER, server.path, span, f"MCP server of {program.title}")
+            yield _NamedPlace(
+                server.name, SERVER, server.path, span=span, container=f"MCP server of {program.title}"
+            )
         for part in read_profile(name, where, disk=disk, counted=False).parts:
             if part.scope in LISTED and part.path is not None:
-                yield _Found(_definition_name(part.path), SKILL, part.path, TOP, part.scope)
+                yield _NamedPlace(
+                    _definition_name(part.path), SKILL, part.path, span=TOP, container=part.scope
+                )
 
 
 def _definition_name(path: str) -> str:
