@@ -16,11 +16,13 @@ from urllib.parse import quote, unquote_to_bytes
 
 import msgspec
 
+from nexus_context.config.overridden import OVERRIDDEN
 from nexus_context.errors import Problem, Span
 from nexus_context.text.lines import LineIndex
 from nexus_daemon.protocol.shapes import Location, Position, Range
 
 SOURCE = "nexus"
+UNNECESSARY = 1  # of `DiagnosticTag`: an editor greys the text out
 COUNTED = 8  # positions in a file that are cheaper to count than an index of its lines
 
 
@@ -255,6 +257,8 @@ def diagnostic(
         "source": source,
         "message": problem.message,
     }
+    if problem.code == OVERRIDDEN:
+        lsp_diagnostic["tags"] = [UNNECESSARY]
     if problem.related:
         lsp_diagnostic["relatedInformation"] = [
             {"location": locate.location(related.path, related.span), "message": related.message}

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from nexus_context.config.merge import Effective
+from nexus_context.config.overridden import overridden_settings
 from nexus_context.config.silenced import SETTING
 from nexus_context.errors import Edit, Fix, Severity, Span
 from nexus_context.folder.layers.walk import CONFIG_DIRECTORY, within
@@ -162,7 +163,7 @@ class ProgramChecks:
         heard = join_problems(snapshot.problems, check, texts, snapshot.effective.get(SETTING) or ())
         return Findings(
             msgspec.structs.replace(layers, texts=texts),
-            heard.problems,
+            (*heard.problems, *overridden_settings(snapshot.effective)),
             {**overlays, **{path: text for path, text in unsaved.items() if path not in layers.texts}},
             check.minders,
         )

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
+from nexus_context.config.overridden import overridden_settings
 from nexus_context.config.silenced import SETTING, without_silenced
 from nexus_context.errors import Problem
 from nexus_context.folder.layers.model import Layers
@@ -146,7 +147,8 @@ def without_programs(snapshot: "Snapshot", overlays: Mapping[str, str]) -> Findi
     """What Nexus finds in a snapshot that was made with these unsaved texts."""
     layers, ignore = snapshot.layers, snapshot.effective.get(SETTING) or ()
     heard = without_silenced(snapshot.problems, layers.texts, ignore, layers.root)
-    return Findings(layers, heard.problems, overlays)
+    problems = (*heard.problems, *overridden_settings(snapshot.effective))
+    return Findings(layers, problems, overlays)
 
 
 class _View:
