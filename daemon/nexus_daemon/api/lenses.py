@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from nexus_context.assistants.programs import PROGRAMS
 from nexus_context.assistants.reading.disk import Disk
-from nexus_context.assistants.reading.model import Surroundings
+from nexus_context.assistants.reading.model import Profile, Surroundings
 from nexus_context.assistants.tracking.in_use import NEXUS, FolderView, read_views
 from nexus_context.assistants.views.instruction_files import find_instruction_files
 from nexus_context.assistants.views.profile import read_profile
 from nexus_context.assistants.views.readers import UNREAD, file_uses
-from nexus_context.tokens import get_model_limits
+from nexus_context.tokens import counter_for, get_model_limits
 from nexus_daemon import protocol
 from nexus_daemon.api import mcp
 from nexus_daemon.api.assistant_views import build_preview
@@ -53,12 +53,22 @@ def _all_lenses(
         profile = read_profile(each.name, surroundings, disk=disk, around=around)
         use = file_uses(profile).get(view.path)
         preview = build_preview(profile, Locator(profile, encoding), view.snapshot.revision)
-        readers.append(FileReader(profile, use or UNREAD, _window(each), preview))
+        change = _change(view.path, profile, disk) if use is not None and use.use in ("sent", "cut") else 0
+        readers.append(FileReader(profile, use or UNREAD, _window(each), preview, change=change))
     if all(reader.use is UNREAD for reader in readers):
         readers = []  # no assistant knows the file
     locate = Locator(view.snapshot.layers, encoding)
     own = _own_lenses(view, encoding) if any(each.name == NEXUS for each in in_use) else []
     return [*reader_lenses(readers, view.path, locate, folder=view.folder), *own]
+
+
+def _change(path: str, profile: Profile, disk: Disk) -> int:
+    """What the unsaved text of a file adds to the tokens of the saved one."""
+    unsaved, saved = disk.overlays.get(path), Disk().text(path)
+    if unsaved is None or saved is None or unsaved == saved:
+        return 0
+    counter = counter_for(profile.assistant.model)
+    return counter.count(unsaved) - counter.count(saved)
 
 
 def _window(view: FolderView) -> int | None:

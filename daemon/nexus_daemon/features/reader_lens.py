@@ -25,13 +25,14 @@ class FileReader(NamedTuple):
     """An assistant and what it does with a file.
 
     `window` is what a request to its model may take, in tokens, where that is known. `preview` is the text
-    that it sends.
+    that it sends. `change` is what the unsaved text adds to the tokens of the saved one.
     """
 
     profile: Profile
     use: AssistantUse
     window: int | None
     preview: Preview
+    change: int = 0
 
 
 def reader_lenses(
@@ -71,7 +72,8 @@ def _title(reader: FileReader) -> str:
     if use.use == "later":
         return f"{tokens} · all of it later"
     share = "" if reader.window is None else f" · {share_text(use.tokens, reader.window)}"
-    return f"{tokens}{share} · {reason}" if use.use == "cut" else f"{tokens}{share}"
+    change = f" · {reader.change:+,} unsaved" if reader.change else ""
+    return f"{tokens}{share}{change} · {reason}" if use.use == "cut" else f"{tokens}{share}{change}"
 
 
 def _shortened(reason: str) -> str:

@@ -1,5 +1,6 @@
 """Links and definitions of open documents, asked by an editor."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -315,5 +316,20 @@ def test_symbols_of_the_workspace(tmp_path: Path, query: str, names: list[str]) 
         found = await desk.ask(talk, 1, "workspace/symbol", query=query)
         assert sorted(each["name"] for each in found) == sorted(names)
         assert all(each["location"]["uri"].startswith(desk.uri("/b")) for each in found)
+
+    tell_story(tmp_path, story)
+
+
+def test_a_lens_says_what_the_unsaved_text_adds(tmp_path: Path) -> None:
+    async def story(desk: Desk) -> None:
+        write(desk, "/b/CLAUDE.md", "Be brief.\n")
+        talk = await desk.client("/b")
+        desk.open(talk, "/b/CLAUDE.md", "Be brief.\n")
+        (lens,) = await ask(desk, talk, 1, "codeLens", "/b/CLAUDE.md")
+        assert "unsaved" not in lens["command"]["title"]
+        desk.close(talk, "/b/CLAUDE.md")
+        desk.open(talk, "/b/CLAUDE.md", "Be brief.\nAnd use four blanks.\n")
+        (lens,) = await ask(desk, talk, 2, "codeLens", "/b/CLAUDE.md")
+        assert re.search(r" · \+[1-9] unsaved$", lens["command"]["title"])
 
     tell_story(tmp_path, story)

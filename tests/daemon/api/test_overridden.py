@@ -17,7 +17,9 @@ def test_a_value_that_does_not_count_is_greyed_out(tmp_path: Path) -> None:
         uri = desk.uri("/home/.nexus3/config.json")
 
         def hints() -> list[dict[str, object]]:
-            found = [each["params"]["diagnostics"] for each in published(talk) if each["params"]["uri"] == uri]
+            found = [
+                each["params"]["diagnostics"] for each in published(talk) if each["params"]["uri"] == uri
+            ]
             return found[-1] if found else []
 
         await wait_until(lambda: len(hints()) == 1)
