@@ -1,6 +1,7 @@
 """A value that a nearer layer overrides is greyed out, with a link to the one in force."""
 
 from pathlib import Path
+from typing import Any
 
 from support.desk import Desk, published, tell_story, write
 from support.waiting import wait_until
@@ -16,17 +17,15 @@ def test_a_value_that_does_not_count_is_greyed_out(tmp_path: Path) -> None:
         desk.open(talk, "/home/.nexus3/config.json", PARENT)
         uri = desk.uri("/home/.nexus3/config.json")
 
-        def hints() -> list[dict[str, object]]:
-            found = [
-                each["params"]["diagnostics"] for each in published(talk) if each["params"]["uri"] == uri
-            ]
-            return found[-1] if found else []
+        def hints() -> list[Any]:
+            sent = [each["params"] for each in published(talk) if each["params"]["uri"] == uri]
+            return sent[-1]["diagnostics"] if sent else []
 
         await wait_until(lambda: len(hints()) == 1)
         (hint,) = hints()
         assert (hint["code"], hint["severity"], hint["tags"]) == ("config.overridden", 4, [1])
         assert hint["range"] == {"start": {"line": 0, "character": 16}, "end": {"line": 0, "character": 27}}
-        (related,) = hint["relatedInformation"]  # type: ignore[misc]
-        assert related["location"]["uri"] == desk.uri("/a/.nexus3/config.json")  # type: ignore[index]
+        (related,) = hint["relatedInformation"]
+        assert related["location"]["uri"] == desk.uri("/a/.nexus3/config.json")
 
     tell_story(tmp_path, story)
