@@ -6,7 +6,8 @@
    may be imported by the user's files only, or where the user approved it.
 3. Where no directory has any of the names of rule 1 with text, `AGENTS.md` and `.claude/AGENTS.md` are read.
 4. Text is sent without front matter, comments and white space around it (`reading.markdown`).
-5. Of skills and agents the name and description are sent; a nested CLAUDE.md follows the first read below it.
+5. Of skills and agents the name and description are sent. A nested CLAUDE.md follows the first read below it,
+   with its imports.
 """
 
 import os
@@ -30,6 +31,7 @@ from nexus_context.assistants.claude_code.skills import NO_BUNDLED_SKILLS, claud
 from nexus_context.assistants.reading import markdown
 from nexus_context.assistants.reading.disk import Disk
 from nexus_context.assistants.reading.model import (
+    NESTED_WHEN,
     Assistant,
     AssistantSettings,
     IgnoredFile,
@@ -44,7 +46,12 @@ from nexus_context.assistants.reading.model import (
 )
 from nexus_context.assistants.reading.path_globs import PathGlob
 from nexus_context.assistants.reading.settings import texts_of
-from nexus_context.assistants.reading.working_tree import find_working_tree, is_within, parents
+from nexus_context.assistants.reading.working_tree import (
+    directories_below,
+    find_working_tree,
+    is_within,
+    parents,
+)
 from nexus_context.errors import Problem, Severity, Span
 
 VERSION = "2.1.330"
@@ -118,6 +125,10 @@ ASSISTANT = Assistant(
             "~/.claude/CLAUDE.md and ~/.claude/rules/*.md, or $CLAUDE_CONFIG_DIR instead of ~/.claude",
             PROGRAM,
         ),
+        Rule(
+            "a nested CLAUDE.md, with its imports, after the first read in or below its directory",
+            MEMORY_PAGE,
+        ),
         Rule("rules with `paths` follow the first read of a file that matches them", MEMORY_PAGE),
         Rule("the order of rules is the file system's", PROGRAM),
         Rule(f"imports `@path`, at most {DEEPEST - 1} deep, outside of code", MEMORY_PAGE),
@@ -174,7 +185,8 @@ def read_claude_code(disk: Disk, settings: AssistantSettings) -> Sent:
     """What Claude Code sends of a folder's files."""
     walk = _Walk(disk, settings)
     memories: list[_Memory] = []
-    if not is_set(walk.settings.where, _DISABLED):
+    is_off = is_set(walk.settings.where, _DISABLED)
+    if not is_off:
         memories = _with_agents_files(walk, list(_memories(walk)))
         memories.extend(_kept_notes(walk))
     sent = [memory for memory in memories if not memory.globs]
@@ -199,15 +211,36 @@ def read_claude_code(disk: Disk, settings: AssistantSettings) -> Sent:
         *check_definitions(disk, settings.where, names),
     ]
     has_own = any(os.path.basename(memory.path) == "CLAUDE.md" for memory in sent)
+    problems = [*problems]  # without those of nested files, which are checked in their own directory
+    if not is_off:
+        later += _nested_files(walk)
     return Sent(
         tuple(blocks),
         tuple(later),
         tuple(walk.ignored),
         tuple(problems),
-        nested_names=("CLAUDE.md", "CLAUDE.local.md", *(() if has_own else ("AGENTS.md",))),
+        nested_names=() if has_own or is_off else ("AGENTS.md",),
         explain_unread=lambda path: _explain_unread(walk, memories, path),
         changes_own=_changes_own(settings),
     )
+
+
+def _nested_files(walk: _Walk) -> Iterator[LaterFile]:
+    """The files of directories below the folder, each followed by its imports."""
+    for directory in directories_below(walk.disk, walk.folder)[0][1:]:
+        entries = {name for name, _ in walk.disk.entries(directory)}
+        for name in NAMES:
+            if name.split("/")[0] not in entries:
+                continue
+            kind = "local" if name == "CLAUDE.local.md" else "project"
+            for memory in _file(walk, os.path.join(directory, *name.split("/")), kind, scope="nested"):
+                if memory.importer is None:
+                    place = os.path.relpath(directory, walk.folder)
+                    when = NESTED_WHEN if "/" not in name else f"after a file in or below {place} is read"
+                    yield LaterFile(memory.path, "nested", when)
+                else:
+                    importer = os.path.relpath(memory.importer, walk.folder)
+                    yield LaterFile(memory.path, "import", f"with {importer}, which imports it")
 
 
 def _changes_own(settings: AssistantSettings) -> bool:

@@ -29,6 +29,8 @@ Scope = Literal[
 ]
 LISTED: tuple[Scope, ...] = ("skill", "agent")
 """The scopes of files of which every request has only the name and the description."""
+NESTED_WHEN = "after a file in or below its directory is read"
+"""When a file of a directory below the folder is sent."""
 Place = Literal["system", "user", "developer"]
 Kind = Literal["instructions", "skills", "agents"]
 Start = Literal["starts", "asks", "off"]

@@ -21,6 +21,7 @@ from msgspec.structs import replace
 from nexus_context.assistants.programs import PROGRAMS
 from nexus_context.assistants.reading.disk import MOST_BYTES, Disk
 from nexus_context.assistants.reading.model import (
+    NESTED_WHEN,
     Assistant,
     IgnoredFile,
     InstructionReader,
@@ -41,7 +42,6 @@ ASSISTANTS: tuple[Assistant, ...] = tuple(each.instructions.assistant for each i
 _LONGEST_IMPORT = 200  # bytes of a file that is an import and nothing else
 _TEMPLATES = re.compile(r"(?:^|/)(?:[^/]*[_.-])?(?:templates?|skeleton|assets)/")
 """Directories of files for other projects, or for those to be made."""
-_NESTED_WHEN = "after a file in or below its directory is read"
 
 
 def read_profile(
@@ -125,7 +125,7 @@ def _later(sent: Sent, files: InstructionFiles, *, folder: str, paths: set[str])
     later = {each.path: each for each in sent.later}
     for path in files.nested:
         if os.path.basename(path) in sent.nested_names and path not in paths and is_within(path, folder):
-            later.setdefault(path, LaterFile(path, "nested", _NESTED_WHEN))
+            later.setdefault(path, LaterFile(path, "nested", NESTED_WHEN))
     for block in sent.blocks:
         if block.kind != "instructions":
             when = "when the model calls it; until then only its name and description"

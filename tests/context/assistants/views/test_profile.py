@@ -430,3 +430,52 @@ def test_every_rule_has_a_source() -> None:
         for rule in assistant.rules:
             by_program = rule.source == f"{assistant.title} {assistant.version}"
             assert rule.source.startswith("https://") or (by_program and assistant.verified == "run")
+
+
+def test_a_nested_file_brings_its_imports(tmp_path: Path) -> None:
+    """Claude Code expands the imports of a nested CLAUDE.md when it sends that; each file once."""
+    text = """
+//- /home/work/CLAUDE.md
+Root.
+//- /home/work/a/CLAUDE.md
+@AGENTS.md
+//- /home/work/a/AGENTS.md
+Agents of a: @deep.md
+//- /home/work/a/deep.md
+Deep.
+//- /home/work/b/.claude/CLAUDE.md
+@../AGENTS.md
+//- /home/work/b/AGENTS.md
+Agents of b.
+//- /home/work/c/AGENTS.md
+Agents of c.
+//- /home/work/d/CLAUDE.md
+<!-- nothing -->
+"""
+    result = check(text, "claude-code", tmp_path)
+    assert result == snapshot(
+        {
+            "sent": [("work/CLAUDE.md", "project")],
+            "later": [
+                ("work/a/CLAUDE.md", "after a file in or below its directory is read"),
+                ("work/a/AGENTS.md", "with a/CLAUDE.md, which imports it"),
+                ("work/a/deep.md", "with a/AGENTS.md, which imports it"),
+                ("work/b/.claude/CLAUDE.md", "after a file in or below b is read"),
+                ("work/b/AGENTS.md", "with b/.claude/CLAUDE.md, which imports it"),
+            ],
+            "ignored": [
+                (
+                    "work/c/AGENTS.md",
+                    "CLAUDE.md is read instead. Put a CLAUDE.md with `@AGENTS.md` beside this file.",
+                ),
+                ("work/d/CLAUDE.md", "It has no text that is sent."),
+            ],
+            "problems": [],
+        }
+    )
+
+
+def test_no_nested_file_is_read_where_claude_code_reads_none(tmp_path: Path) -> None:
+    settings = '{"env": {"CLAUDE_CODE_DISABLE_CLAUDE_MDS": "1"}}'
+    text = f"//- /home/work/.claude/settings.json\n{settings}\n//- /home/work/a/CLAUDE.md\nA.\n"
+    assert profile(write_fixture(text, tmp_path), "claude-code").later == ()
