@@ -7,11 +7,12 @@
 """
 
 import os
+import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from nexus_context.assistants.claude_code.front_matter import NO_FIELDS, read_matter
-from nexus_context.assistants.claude_code.intentions import NO_EFFECT
+from nexus_context.assistants.claude_code.intentions import NO_EFFECT, check_matter
 from nexus_context.assistants.claude_code.plugins import Plugin
 from nexus_context.assistants.claude_code.settings import config_directory, managed_directory
 from nexus_context.assistants.reading import markdown
@@ -21,6 +22,9 @@ from nexus_context.assistants.reading.working_tree import GIT, find_working_tree
 from nexus_context.errors import Problem, Severity, Span
 
 _LARGEST = 1 << 20  # bytes of a file
+_UNFINISHED = re.compile(r"---[ \t]*\r?\n(?:name|description)[ \t]*:")
+"""The beginning of a file with fields whose end is missing."""
+_UNREADABLE = "Claude Code cannot read this front matter: none of its fields counts."
 
 
 class DefinitionDirectory(NamedTuple):
@@ -97,11 +101,15 @@ def read_definition(
     disk: Disk, path: str, directory: DefinitionDirectory, problems: list[Problem]
 ) -> DefinitionFile:
     """The fields and the text of a file."""
-    matter, body = markdown.split_front_matter(disk.text(path) or "")
+    text = disk.text(path) or ""
+    matter, body = markdown.split_front_matter(text)
     read = read_matter(matter)
-    if read is None:
-        message = "Claude Code cannot read this front matter: none of its fields counts. Quote values."
-        problems.append(not_heeded(path, message))
+    if matter is not None:
+        problems.extend(check_matter(path, text, _UNREADABLE))
+    elif _UNFINISHED.match(text):
+        problems.append(
+            not_heeded(path, "This front matter does not end. Write a line `---` after its last field.")
+        )
     fields = (NO_FIELDS if read is None else read).values
     return DefinitionFile(path, directory.scope, directory.path, fields=fields, body=body)
 

@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from nexus_context.assistants.reading.yaml_fields import Fields, UnreadableError, read_fields
+from nexus_context.errors import Span
 from nexus_context.folder.skills.front_matter import quote_values
 
 MOST_PATTERNS = 1_000
@@ -23,6 +24,7 @@ MOST_PATTERNS = 1_000
 MOST_CHARACTERS = 4 << 20
 NO_FIELDS = Fields({}, {})
 
+_ENDS = {'"': '"', "'": "'", "[": "]", "{": "}"}
 _BRACES = re.compile(r"([^{]*)\{([^}]+)\}(.*)")
 _TABS = re.compile(r"^\t+", re.MULTILINE)
 _TRUE = ("1", "true", "yes", "on")
@@ -43,6 +45,22 @@ def read_matter(matter: str | None) -> Fields | None:
         return Fields(read_fields(_TABS.sub(lambda tabs: "  " * len(tabs[0]), quoted)).values, {})
     except UnreadableError:
         return None
+
+
+def open_values(matter: str) -> Iterator[tuple[str, Span, str]]:
+    """Fields that are texts only since a quote or bracket at their beginning does not end (rule 1).
+
+    Each with the place of its value, and what ends it.
+    """
+    read = read_matter(matter)
+    for name, value in () if read is None or read.places else read.values.items():
+        begin = value[:1] if isinstance(value, str) else ""
+        end = _ENDS.get(begin)
+        if end is None or value.count(begin) != (1 if begin == end else value.count(end) + 1):
+            continue
+        match = re.search(rf"^{re.escape(name)}:[ \t]+([^\r\n]*)", matter, re.MULTILINE)
+        if match is not None:
+            yield name, Span(*match.span(1)), end
 
 
 def fields_of(matter: str | None) -> dict[str, Any]:

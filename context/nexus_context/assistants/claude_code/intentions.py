@@ -12,9 +12,12 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from nexus_context.assistants.claude_code.front_matter import (
     fields_of,
     matches_nothing,
+    open_values,
     path_patterns,
     read_matter,
 )
@@ -22,6 +25,7 @@ from nexus_context.assistants.reading.disk import Disk
 from nexus_context.assistants.reading.markdown import ImportToken, split_front_matter
 from nexus_context.assistants.reading.working_tree import is_within
 from nexus_context.errors import Edit, Fix, Problem, Severity, Span
+from nexus_context.folder.skills.front_matter import unreadable_place
 
 DEEPEST = 5
 """Files of a chain of imports, the first one included."""
@@ -36,6 +40,8 @@ _PACKAGE = re.compile(r"[\w.~-]+/[\w~-]+(?:@[\w.^~-]+)?")
 _CORRECT = "Correct the path, or add the file."  # which git may ignore, so that a clone lacks it
 _PUNCTUATION = ".,;:!?)'\""
 _PATHS = re.compile(r"^paths(?=[ \t]*:)", re.MULTILINE)
+_FIELD = re.compile(r"^[\w-]+[ \t]*:", re.MULTILINE)
+_UNREADABLE_RULE = "Claude Code cannot read this front matter, so that it sends the rule with every request."
 _UNFINISHED = re.compile(r"\s*(?:-{3,}|\+{3})\w*[ \t]*\n(?:[^\n]*\n){0,9}?paths[ \t]*[:=]")
 """The beginning of a rule with `paths` whose front matter is none."""
 _LISTED_STAR = re.compile(r"^[ \t]*-[ \t]+(\*[^\s#\"']*)[ \t]*\r?$", re.MULTILINE)
@@ -122,6 +128,29 @@ def _can_be_path(disk: Disk, each: WrittenImport) -> bool:
     return bool(separator and first) and disk.is_directory(os.path.join(directory, first))
 
 
+def check_matter(path: str, text: str, opening: str) -> Iterator[Problem]:
+    """Report front matter that is no YAML, and values that have no end.
+
+    `opening` is the sentence that says what Claude Code does with a file whose front matter it cannot read.
+    """
+    matter = split_front_matter(text)[0] or ""
+    if read_matter(matter) is None:
+        place, why, quotes = unreadable_place(text)
+        remedy = "" if "quotes" in why else " Put values in quotes."
+        message = f"{opening} {why[:1].upper()}{why[1:]}.{remedy}"
+        yield Problem(path, place, NO_EFFECT, Severity.WARNING, message=message, fix=quotes)
+    start = text.index(matter)
+    for name, value, end in open_values(matter):
+        span = Span(start + value.start, start + value.end)
+        what = "bracket" if end in "]}" else "quote"
+        message = (
+            f"This {what} does not end, so that Claude Code takes it for a part of the text of `{name}`. "
+            f"Write `{end}` at the end."
+        )
+        close = Fix(f"Write `{end}`", (Edit(Span(span.end, span.end), end),))
+        yield Problem(path, span, "assistant.reads-otherwise", Severity.WARNING, message=message, fix=close)
+
+
 def check_text(disk: Disk, path: str, *, is_rule: bool) -> Iterator[Problem]:
     """Report what of a file does not count, or is not sent, and hardly meant so."""
     text = disk.text(path) or ""
@@ -143,18 +172,13 @@ def check_text(disk: Disk, path: str, *, is_rule: bool) -> Iterator[Problem]:
         if isinstance(fields["paths"], (dict, int, float)):
             message = "`paths` is no text and no list, so that the rule is sent with every request. Quote it."
             yield Problem(path, Span(0, 3), NO_EFFECT, Severity.WARNING, message=message)
-    key = _PATHS.search(matter)
-    if is_rule and read is None and key is not None:
-        message = (
-            "Claude Code cannot read this front matter, so that it sends the rule with every request. "
-            "Put values in quotes."
-        )
+    if is_rule and (read is None or read.values) and _FIELD.search(matter):
         start = text.index(matter)
         places = (start + at for star in _LISTED_STAR.finditer(matter) for at in star.span(1))
         edits = tuple(Edit(Span(at, at), '"') for at in places)
-        fix = Fix("Put the globs in quotes", edits) if edits else None
-        span = Span(start + key.start(), start + key.end())
-        yield Problem(path, span, NO_EFFECT, Severity.WARNING, message=message, fix=fix)
+        for problem in check_matter(path, text, _UNREADABLE_RULE):
+            is_star = bool(edits) and problem.code == NO_EFFECT
+            yield replace(problem, fix=Fix("Put the globs in quotes", edits)) if is_star else problem
     elif not fields and lines:
         message = (
             f"Claude Code takes the first {matter.count(chr(10)) + 2} lines, up to the second `---`, for "
@@ -171,8 +195,8 @@ def check_text(disk: Disk, path: str, *, is_rule: bool) -> Iterator[Problem]:
             place = None if read is None else read.places.get(name)
             start = text.index(matter)
             span = Span(0, 3) if place is None else Span(start + place.start, start + place.end)
-            fix = None if place is None else Fix("Write `paths`", (Edit(span, "paths"),))
-            yield Problem(path, span, NO_EFFECT, Severity.WARNING, message=message, fix=fix)
+            rename = None if place is None else Fix("Write `paths`", (Edit(span, "paths"),))
+            yield Problem(path, span, NO_EFFECT, Severity.WARNING, message=message, fix=rename)
     for name, program in _OF_OTHERS.items():
         key = re.search(rf"^{name}(?=\s*:)", text, re.MULTILINE)
         if is_rule and key is not None and name in fields and "paths" not in fields:

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 
 from nexus_context.assistants.reading import markdown
 from nexus_context.assistants.reading.disk import Disk
-from nexus_context.assistants.reading.front_fields import field_list, field_text
+from nexus_context.assistants.reading.front_fields import UNREADABLE, field_list, field_text, is_readable
 from nexus_context.assistants.reading.model import (
     Assistant,
     AssistantSettings,
@@ -29,6 +29,7 @@ from nexus_context.assistants.reading.model import (
 )
 from nexus_context.assistants.reading.working_tree import directories_below
 from nexus_context.errors import Problem, Severity, Span
+from nexus_context.folder.skills.front_matter import unreadable_place
 
 PAGE = "https://cursor.com/docs/rules"
 COMMAND_LINE = "https://cursor.com/docs/cli/using"
@@ -72,21 +73,16 @@ def read_cursor(disk: Disk, settings: AssistantSettings) -> Sent:
     if disk.is_file(of_claude):
         later.append(LaterFile(of_claude, "project", "on Cursor's command line, not in its editor"))
     problems: list[Problem] = []
-    for directory in directories_below(disk, surroundings.folder)[0]:
-        rules = os.path.join(directory, DIRECTORY)
-        if disk.is_file(rules):
-            message = (
-                "Cursor reads nothing of this file: `.cursor/rules` must be a directory. Move it into one."
-            )
-            problems.append(Problem(rules, Span(0, 0), "assistant.void", Severity.ERROR, message=message))
-        elif directory != surroundings.folder:
-            when = f"with files in {os.path.relpath(directory, surroundings.folder)}"
-            later.extend(LaterFile(path, "nested", when) for path in _rule_files(disk, rules, 0, ignored))
+    later.extend(_rules_below(disk, surroundings.folder, ignored=ignored, problems=problems))
     for path in _rule_files(disk, os.path.join(surroundings.folder, DIRECTORY), 0, ignored):
-        matter, body = markdown.split_front_matter((disk.text(path) or "").removeprefix("\ufeff"))
+        text = (disk.text(path) or "").removeprefix("\ufeff")
+        matter, body = markdown.split_front_matter(text)
         globs = ", ".join(field_list(matter, "globs"))
         description = field_text(matter, "description")
-        if (field_text(matter, "alwaysApply") or "").lower() == "true":
+        if not is_readable(matter):
+            problems.append(_unreadable_problem(path, text))
+            ignored.append(IgnoredFile(path, "Its front matter is not valid YAML."))
+        elif (field_text(matter, "alwaysApply") or "").lower() == "true":
             parts.append(SentPart(body, "rule", path, content=Span(0, len(body))))
         elif globs:
             later.append(LaterFile(path, "rule", f"with files that match {globs}"))
@@ -100,6 +96,32 @@ def read_cursor(disk: Disk, settings: AssistantSettings) -> Sent:
     if offered:
         blocks.append(SentBlock("skills", "system", tuple(offered), complete=False))
     return Sent(tuple(blocks), tuple(later), tuple(ignored), tuple(problems), nested_names=("AGENTS.md",))
+
+
+def _unreadable_problem(path: str, text: str) -> Problem:
+    span, why, fix = unreadable_place(text)
+    remedy = "" if "quotes" in why else " Put values in quotes."
+    message = (
+        f"This front matter is not valid YAML: {why}.{remedy} What Cursor does with such a rule is not "
+        "documented."
+    )
+    return Problem(path, span, UNREADABLE, Severity.WARNING, message=message, fix=fix)
+
+
+def _rules_below(
+    disk: Disk, folder: str, *, ignored: list[IgnoredFile], problems: list[Problem]
+) -> Iterator[LaterFile]:
+    """The rules of directories below the folder; also reports what is no directory of rules."""
+    for directory in directories_below(disk, folder)[0]:
+        rules = os.path.join(directory, DIRECTORY)
+        if disk.is_file(rules):
+            message = (
+                "Cursor reads nothing of this file: `.cursor/rules` must be a directory. Move it into one."
+            )
+            problems.append(Problem(rules, Span(0, 0), "assistant.void", Severity.ERROR, message=message))
+        elif directory != folder:
+            when = f"with files in {os.path.relpath(directory, folder)}"
+            yield from (LaterFile(path, "nested", when) for path in _rule_files(disk, rules, 0, ignored))
 
 
 def _rule_files(disk: Disk, directory: str, depth: int, ignored: list[IgnoredFile]) -> Iterator[str]:

@@ -8,6 +8,7 @@ from typing import Any
 
 from nexus_context.assistants.reading.yaml_fields import UnreadableError, read_fields
 
+UNREADABLE = "assistant.front-matter"
 _STAR = "\ue000"
 """Stands for a `*` that YAML would take for an alias."""
 _LEADING_STAR = re.compile(r"^([\w-]+:[ \t]+|[ \t]*-[ \t]+)\*", re.MULTILINE)
@@ -27,9 +28,18 @@ def field_list(matter: str | None, name: str) -> list[str]:
     return [item.replace(_STAR, "*") for item in items if item]
 
 
+def is_readable(matter: str | None) -> bool:
+    """Whether front matter is YAML; without any it is."""
+    return _values(matter) is not None
+
+
 def _field(matter: str | None, name: str) -> Any:
+    return (_values(matter) or {}).get(name)
+
+
+def _values(matter: str | None) -> dict[str, Any] | None:
     text = _LEADING_STAR.sub(rf"\1{_STAR}", matter or "")
     try:
-        return read_fields(text, plain=str).values.get(name)
+        return read_fields(text, plain=str).values
     except UnreadableError:
         return None

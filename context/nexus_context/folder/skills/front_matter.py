@@ -110,6 +110,18 @@ def lenient_front_matter(path: str, text: str) -> FrontMatter:
     return FrontMatter(fields, inside, body, problems)
 
 
+def unreadable_place(text: str) -> tuple[Span, str, Fix | None]:
+    """Where the front matter of a file stops being YAML, else its first line; why; and a fix."""
+    opened = _OPEN.match(text)
+    closed = None if opened is None else _CLOSE.search(text, opened.end())
+    if opened is not None and closed is not None:
+        try:
+            _members(text, Span(opened.end(), closed.start()), MAX_LENIENT_DEPTH)
+        except _UnreadableError as error:
+            return error.span, error.why, error.fix
+    return Span(0, min(3, len(text))), "it is not valid YAML", None
+
+
 def quote_values(matter: str) -> tuple[str, list[int]]:
     """Front matter with quotes around values that YAML could misread, and where characters were added."""
     added: list[int] = []
@@ -295,12 +307,18 @@ class _Builder:
         return Span(start, start + len(part))
 
     def _marked(self, error: Any) -> _UnreadableError:
-        mark = error.problem_mark or error.context_mark
-        at = self._inside.start + min(mark.index, self._inside.end - self._inside.start) if mark else None
+        context = str(error.context or "")
         problem = str(error.problem or "it is not valid YAML").rstrip(".")
+        is_quote = "quoted scalar" in context and "unexpected" in problem
+        is_open = error.context_mark is not None and (is_quote or "flow" in context)
+        mark = error.context_mark if is_open else error.problem_mark or error.context_mark
+        at = self._inside.start + min(mark.index, self._inside.end - self._inside.start) if mark else None
         if at is None:
             return _UnreadableError(self._inside, problem)
         span = Span(at, min(at + 1, self._inside.end))
+        if is_open:
+            what = "quote" if is_quote else "bracket"
+            return _UnreadableError(span, f"the {what} that begins here does not end")
         if "mapping values are not allowed" in problem:
             return _UnreadableError(span, "a value with a colon must be in quotes", self._quoted(at))
         if self._text[at : at + 1] == "\t":

@@ -206,13 +206,13 @@ def test_a_field_is_found_where_it_stands(tmp_path: Path) -> None:
     [
         (
             "\n  - **/*.ts\n  - *.py",
-            "paths",
+            "*",
             "Claude Code cannot read this front matter, so that it sends the rule with every request.",
             '\n  - "**/*.ts"\n  - "*.py"',
         ),
         (
             ' "a", "b"',
-            "paths",
+            ",",
             "Claude Code cannot read this front matter, so that it sends the rule with every request.",
             None,
         ),
@@ -227,6 +227,18 @@ def test_a_field_is_found_where_it_stands(tmp_path: Path) -> None:
             "[**/*.ts]",
             "`[**/*.ts]` matches no file: Claude Code reads `paths` as lines of a .gitignore.",
             None,
+        ),
+        (
+            ' "src/**',
+            '"src/**',
+            "This quote does not end, so that Claude Code takes it for a part of the text of `paths`.",
+            ' "src/**"',
+        ),
+        (
+            " [src/**",
+            "[src/**",
+            "This bracket does not end, so that Claude Code takes it for a part of the text of `paths`.",
+            " [src/**]",
         ),
         (" src/** docs/**", "src/** docs", "`src/** docs` is one glob for Claude Code.", None),
         (
@@ -303,6 +315,17 @@ SKILL, AGENT, RULE = ".claude/skills/s/SKILL.md", ".claude/agents/s.md", ".claud
             "Claude Code does not heed `Paths`: this rule is sent with every request.",
         ),
         (SKILL, "---\ndescription: 'open\nhooks: {}\n---\nX\n", UNREADABLE),
+        (SKILL, "---\nname: s\ndescription: Open\nX\n", "This front matter does not end."),
+        (
+            SKILL,
+            "---\nname: [open: now\ndescription: s\n---\nX\n",
+            "This bracket does not end, so that Claude Code takes it for a part of the text of `name`.",
+        ),
+        (
+            RULE,
+            "---\ndescription: 'open\n---\nX\n",
+            "Claude Code cannot read this front matter, so that it sends the rule with every request.",
+        ),
         (SKILL, "---\nDescription: Releases\n---\nX\n", "Claude Code does not heed `Description`."),
         (
             SKILL,
@@ -323,7 +346,7 @@ def test_front_matter_that_does_not_count(name: str, text: str, said: str, tmp_p
     [
         (
             SKILL,
-            "---\ndescription: Use this: it helps\nhooks: {Stop: [{hooks: [{type: command}]}]}\n---\nX\n",
+            "---\ndescription: Use '[this]: it helps\nhooks: {Stop: [{hooks: [{type: command}]}]}\n---\nX\n",
         ),
         (SKILL, "# Release\n\nX\n"),
         (AGENT, "# What the agents here are for\n"),

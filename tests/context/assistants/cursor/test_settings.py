@@ -119,3 +119,13 @@ def test_rules_that_are_a_file(tmp_path: Path) -> None:
 
 def test_no_variable_is_missed_where_none_of_the_machine_counts() -> None:
     assert judge_variable("Cursor", "env:HOME", {}, frozenset()) is None
+
+
+def test_a_rule_whose_front_matter_is_no_yaml(tmp_path: Path) -> None:
+    text = '//- /work/.cursor/rules/a.mdc\n---\ndescription: "open\nglobs: *.ts\n---\nA\n'
+    result = check(text, tmp_path)
+    message = (
+        "This front matter is not valid YAML: the quote that begins here does not end. Put values in quotes. "
+        "What Cursor does with such a rule is not documented."
+    )
+    assert result == {"sent": [], "later": [], "servers": [], "problems": [("front-matter", '"', message)]}
