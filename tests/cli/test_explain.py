@@ -242,6 +242,35 @@ def test_a_line_lands_where_each_assistant_sends_it(
     assert answers_of(monorepo, capsys, "AGENTS.md")["Codex"][-1] == "4 tokens"
 
 
+SKILL = """---
+name: release
+description: >
+  Use this when somebody wants a release, with all
+  that belongs to it.
+allowed-tools: Read
+---
+Tag it.
+"""
+
+
+def test_the_description_of_a_skill_is_in_every_request(
+    monorepo: Fixture, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = Path(monorepo.path("/home/a/.claude/skills/release/SKILL.md"))
+    path.parent.mkdir(parents=True)
+    path.write_text(SKILL)
+    place = ".claude/skills/release/SKILL.md"
+    listed = "Sent with every request, in the list of skills: the entry has these tokens."
+    for program in ("claude-code", "opencode"):
+        reasons = [answers_of(monorepo, capsys, f"{place}:{line}", "--for", program) for line in range(1, 9)]
+        assert [line for line, answer in enumerate(reasons, 1) if listed in str(answer)] == [2, 3, 4, 5]
+    [body] = answers_of(monorepo, capsys, f"{place}:8", "--for", "claude-code").values()
+    assert body[0] == "Sent when the model calls it; until then only its name and description."
+    [whole] = answers_of(monorepo, capsys, place, "--for", "claude-code").values()
+    [line] = answers_of(monorepo, capsys, f"{place}:4", "--for", "claude-code").values()
+    assert line[-1] == whole[-1] and "tokens" in line[-1]
+
+
 def test_a_line_of_an_agents_file_in_nexus_has_a_place_in_its_prompt(
     monorepo: Fixture, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -7,6 +7,7 @@
 
 from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
+from html import unescape
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
@@ -24,6 +25,7 @@ from nexus_context.assistants.views.subjects import FileLine, NamedServer
 from nexus_context.config.check import describe
 from nexus_context.errors import RequestError, Span
 from nexus_context.folder.prompt.imports import import_targets
+from nexus_context.folder.skills.front_matter import lenient_front_matter
 from nexus_context.text.json import pointer_text
 from nexus_context.text.lines import LineIndex
 from nexus_context.text.redact import printable_setting
@@ -45,6 +47,10 @@ _VERDICTS = {"starts": "allowed", "asks": "asks", "off": "denied"}
 _OWN_VERDICTS = {"stopped": "allowed", "starting": "allowed", "ready": "allowed", "disabled": "denied"}
 MOST_LINES = 5_000
 """Lines that are compared where an assistant changes a text."""
+LISTED_FIELDS = ("name", "description", "when_to_use")
+"""The fields of skills and agents that assistants list."""
+LONGEST_START = 60
+"""Characters by which a line of a field is found in a list, which may have its beginning alone."""
 _NOWHERE = protocol.Range(protocol.Position(0, 0), protocol.Position(0, 0))
 
 
@@ -203,13 +209,18 @@ def _assistant_line(
     landing = _landing(preview, subject, lines)
     counter = counter_for(profile.assistant.model)
     tokens = use.tokens if subject.line is None else _line_tokens(subject.line, lines, counter)
+    entry = _list_entry(profile, subject, lines)
+    if entry is not None:
+        tokens = entry.tokens
     importers = {part.importer for part in profile.parts if part.path == subject.path and part.importer}
     return protocol.ExplainAnswer(
         assistant=name,
         version=profile.assistant.version,
-        reason=_line_reason(profile, use, landing) or _other_use(profile, subject.path, scene),
+        reason=entry.sentence
+        if entry
+        else _line_reason(profile, use, landing) or _other_use(profile, subject.path, scene),
         chain=[
-            _place(subject, wins=landing is not None),
+            _place(subject, wins=landing is not None or entry is not None),
             *(
                 _link(scene, path, _import_span(path, subject.path, scene), "imports it", wins=True)
                 for path in sorted(importers)
@@ -218,6 +229,39 @@ def _assistant_line(
         tokens=0 if landing is None and use.use != "later" else tokens,
         exact=counter.exact,
     )
+
+
+class ListEntry(NamedTuple):
+    """The entry that every request has of a skill or an agent in a list, with its tokens."""
+
+    kind: str
+    tokens: int
+
+    @property
+    def sentence(self) -> str:
+        """Where it is, for people."""
+        return f"Sent with every request, in the list of {self.kind}: the entry has these tokens."
+
+
+def _list_entry(profile: Profile, subject: FileLine, lines: Sequence[str]) -> ListEntry | None:
+    """The entry of a file in a list, for a line of its front matter that is in it."""
+    if subject.line is None:
+        return None
+    text = "\n".join(lines)
+    start = sum(len(line) + 1 for line in lines[: subject.line - 1])
+    end = start + len(lines[subject.line - 1])
+    values = [
+        text[max(start, field.value.span.start) : min(end, field.value.span.end)]
+        for field in (lenient_front_matter(subject.path, text).fields or {}).values()
+        if field.name in LISTED_FIELDS and field.span.start < end and start < field.value.span.end
+    ]
+    for block in profile.blocks if values else ():
+        for part in block.parts if block.kind != "instructions" else ():
+            sent = " ".join(unescape(part.text).split())
+            words = " ".join(values[0].strip("\"'|>-+ ").split())
+            if part.path == subject.path and words[:LONGEST_START] in sent:
+                return ListEntry("rules" if part.scope == "rule" else block.kind, part.tokens)
+    return None
 
 
 def _line_tokens(line: int, lines: Sequence[str], counter: TokenCounter) -> int:

@@ -8,7 +8,7 @@ import msgspec
 
 from nexus_context.assistants.programs import PROGRAMS
 from nexus_context.assistants.reading.disk import Disk
-from nexus_context.assistants.reading.model import Profile, Surroundings
+from nexus_context.assistants.reading.model import LISTED, Profile, Surroundings
 from nexus_context.assistants.views.instruction_files import find_instruction_files
 from nexus_context.assistants.views.profile import read_profile
 
@@ -66,12 +66,12 @@ def file_uses(profile: Profile) -> dict[str, AssistantUse]:
     uses = {each.path: AssistantUse("unread", reason=each.reason) for each in profile.ignored}
     for each in profile.later:
         uses[each.path] = AssistantUse("later", reason=f"Sent {each.when}.")
-    for part in profile.parts:
+    for kind, part in ((block.kind, part) for block in profile.blocks for part in block.parts):
         if part.path is None:
             continue
         before = uses.get(part.path)
         tokens = part.tokens + (before.tokens if before is not None else 0)
-        if part.scope in ("skill", "agent"):
+        if part.scope in LISTED or kind != "instructions":
             uses[part.path] = AssistantUse("later", tokens, profile.exact, before.reason if before else None)
         elif part.cut is not None:
             lines = f"lines {part.cut.first_line}–{part.cut.last_line} are never read"
