@@ -38,7 +38,7 @@ def test_what_is_in_use_and_what_is_wrong(work: Path, capsys: pytest.CaptureFixt
     (work / "AGENTS.md").write_text("Use tabs.\n")
     (work / "CLAUDE.md").write_text("".join(f"See @docs/none{n}.md\n" for n in range(5)))
     code, out, _ = run_nexus(capsys)
-    rows = [line.split("not installed")[0].strip() for line in out.splitlines() if "not installed" in line]
+    rows = [line.split("`")[0].strip() for line in out.splitlines() if "not on the PATH" in line]
     assert (code, rows) == (0, ["Claude Code", "Codex"])
     assert "CLAUDE.md:1:5" in out
     assert out.count("[assistant.") == WORST

@@ -43,7 +43,7 @@ def test_the_first_line_says_which_view_it_is_and_why(shell: Shell, monkeypatch:
     shell.write("AGENTS.md", "Be brief.\n")
     first, rest = shell.show().out.split("\n", 1)
     assert first == (
-        "Claude Code: not installed, but CLAUDE.md is here. "
+        "Claude Code: `claude` is not on the PATH, but CLAUDE.md is here. "
         "--for nexus shows Nexus, --for all who reads what."
     )
     assert rest == shell.show("--for", "claude-code").out

@@ -37,7 +37,8 @@ class Program(msgspec.Struct, frozen=True, kw_only=True):
     """A program by its name in requests. `command` starts it.
 
     `client` is how the name begins, in lower case, that it gives itself as an MCP client. `marks` are files
-    and directories by which one sees that a project is set up for it.
+    and directories by which one sees that a project is set up for it. Of those in directories above a folder
+    it heeds `inherited` there, or all.
     """
 
     name: str
@@ -45,6 +46,7 @@ class Program(msgspec.Struct, frozen=True, kw_only=True):
     command: str
     client: str
     marks: tuple[str, ...]
+    inherited: tuple[str, ...] | None = None
     has_sessions: bool = False
     has_setup: bool = False
     has_permissions: bool = False
@@ -155,6 +157,7 @@ PROGRAMS: Mapping[str, Program] = {
                 *(f".gemini/{name}" for name in ("settings.json", "GEMINI.md", ".env", "system.md")),
                 *(f".gemini/{name}" for name in ("agents", "commands", "extensions", "policies", "skills")),
             ),
+            inherited=("GEMINI.md",),
             has_sessions=True,
             has_setup=True,
             has_permissions=True,
@@ -169,6 +172,7 @@ PROGRAMS: Mapping[str, Program] = {
                 *(f".github/{name}" for name in ("instructions", "prompts", "agents", "chatmodes", "skills")),
                 ".vscode/mcp.json",
             ),
+            inherited=(),
         ),
         Program(
             name="cursor",
@@ -176,6 +180,7 @@ PROGRAMS: Mapping[str, Program] = {
             command="cursor",
             client="cursor",
             marks=(".cursor", ".cursorrules"),
+            inherited=(),
         ),
     )
 }

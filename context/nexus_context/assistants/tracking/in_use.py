@@ -3,13 +3,14 @@
 1. A view is Nexus's own chat or a program. Those that run here come first, then those that were used here,
    the latest first, then those that have files here, the installed ones first.
 2. A program runs here while a session of the folder, or of one inside, grows. It was used here if a session
-   there is not older than RECENT_S.
+   there is not older than RECENT_S. Sessions of directories above it, such as the root of a monorepo, count.
 3. Nexus is in use where somebody talked with it lately, where the project has files of its own (`.nexus3`,
    NEXUS.md), and where nothing else is.
 4. A view that the setting `views.show` names is in use, and the first.
 5. Where the setting `views.conversations` is off, files alone decide: no session is looked for.
 """
 
+import os
 import time
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -21,10 +22,11 @@ from nexus_context.assistants.programs import PROGRAMS
 from nexus_context.assistants.reading.disk import Disk
 from nexus_context.assistants.reading.model import Surroundings
 from nexus_context.assistants.reading.record_values import seconds
-from nexus_context.assistants.sessions.model import AssistantSession, Place
+from nexus_context.assistants.reading.working_tree import is_within, parents
+from nexus_context.assistants.sessions.model import AssistantSession, FolderScope, Place
 from nexus_context.assistants.tracking.find import find_sessions
 from nexus_context.assistants.tracking.followers import is_live
-from nexus_context.assistants.views.set_up import find_mark
+from nexus_context.assistants.views.set_up import find_mark, project_of
 from nexus_context.config.conversations import reads_conversations
 from nexus_context.config.merge import Effective
 from nexus_context.disk.files import which
@@ -80,7 +82,10 @@ class FolderViews(NamedTuple):
 def read_views(surroundings: Surroundings, disk: Disk, settings: Effective) -> FolderViews:
     """The views of a folder now, by its sessions and files; `settings` are those of the folder."""
     place = Place(surroundings.user_home, surroundings.environ, reads_conversations(settings))
-    found = find_sessions(place, surroundings.folder)
+    folder = surroundings.folder
+    project = project_of(surroundings, disk)
+    above = tuple(each for each in parents(folder)[1:] if project.contains(each))
+    found = find_sessions(place, FolderScope(folder, above))
     own_turn = last_nexus_turn(settings.get("/ledger/path"), surroundings.environ, surroundings.folder)
     views = find_views(
         surroundings,
@@ -90,7 +95,8 @@ def read_views(surroundings: Surroundings, disk: Disk, settings: Effective) -> F
         picked=settings.get("/views/show"),
         own_turn=own_turn,
     )
-    return FolderViews(views, found.sessions, found.notice)
+    here = tuple(each for each in found.sessions if each.folder not in above)
+    return FolderViews(views, here, found.notice)
 
 
 def find_views(
@@ -102,7 +108,7 @@ def find_views(
     picked: str = AUTO,
     own_turn: str | None = None,
 ) -> tuple[FolderView, ...]:
-    """All views, the one to show first; `sessions` are those of the folder, the latest first.
+    """All views, the one to show first; `sessions` are those of the folder or above it, the latest first.
 
     `now` is in seconds since 1970; `picked` is the setting `views.show`. `own_turn` is the time (ISO 8601) of
     the last turn of a chat with Nexus.
@@ -121,21 +127,33 @@ def _programs(
 ) -> Iterator[_Ranked]:
     last = {session.assistant: session for session in reversed(sessions)}
     for name, program in PROGRAMS.items():
-        session, mark = last.get(name), find_mark(program.marks, surroundings, disk)
+        session = last.get(name)
+        mark = find_mark(program.marks, surroundings, disk, inherited=program.inherited)
+        place = _place(session, surroundings)
         idle = 0.0 if session is None else now - seconds(session.changed)
         model = None if session is None else session.model
-        used = f"last used here {_ago(idle)}"
+        used = f"last used {place} {_ago(idle)}"
         if session is not None and is_live(session, now):
-            yield 0, idle, FolderView(name, program.title, "it runs here", in_use=True, model=model)
+            yield 0, idle, FolderView(name, program.title, f"it runs {place}", in_use=True, model=model)
         elif session is not None and idle <= RECENT_S:
             yield 1, idle, FolderView(name, program.title, used, in_use=True, model=model)
         elif mark is not None:
-            is_installed = which(program.command, search=surroundings.environ.get("PATH", "")) is not None
-            reason = f"{mark} is here" if is_installed else f"not installed, but {mark} is here"
+            path = surroundings.environ.get("PATH", "")
+            is_installed = session is not None or which(program.command, search=path) is not None
+            reason = f"{mark} is here"
+            reason = reason if is_installed else f"`{program.command}` is not on the PATH, but {reason}"
             yield 3, not is_installed, FolderView(name, program.title, reason, in_use=True, model=model)
         else:
             reason = "nothing of it is here" if session is None else used
             yield 5, idle, FolderView(name, program.title, reason, in_use=False, model=model)
+
+
+def _place(session: AssistantSession | None, surroundings: Surroundings) -> str:
+    """Where a session works, from the folder."""
+    directory, folder = None if session is None else session.folder, surroundings.folder
+    if directory is None or directory == folder or not is_within(folder, directory):
+        return "here"
+    return f"in {os.path.relpath(directory, folder)}"
 
 
 def _nexus(surroundings: Surroundings, disk: Disk, own_idle: float | None, *, is_alone: bool) -> _Ranked:

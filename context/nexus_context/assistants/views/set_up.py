@@ -37,19 +37,24 @@ def project_of(surroundings: Surroundings, disk: Disk) -> Project:
 
 
 def is_set_up(name: str, surroundings: Surroundings, disk: Disk) -> bool:
-    """Whether the folder, or a directory above it in its project, has a file or directory of an assistant."""
-    return find_mark(PROGRAMS[name].marks, surroundings, disk) is not None
+    """Whether a project has a file or directory of an assistant, which it heeds in the folder."""
+    program = PROGRAMS[name]
+    return find_mark(program.marks, surroundings, disk, inherited=program.inherited) is not None
 
 
-def find_mark(marks: Sequence[str], surroundings: Surroundings, disk: Disk) -> str | None:
+def find_mark(
+    marks: Sequence[str], surroundings: Surroundings, disk: Disk, *, inherited: Sequence[str] | None = None
+) -> str | None:
     """The nearest of some files and directories in the folder or above it in its project, from the folder.
 
-    What is in a program's directory in the user's home is the user's, and no mark of a project there.
+    Above the folder those count that are `inherited`, or all. What is in a program's directory in the user's
+    home is the user's, and no mark of a project there.
     """
     project = project_of(surroundings, disk)
     for directory in parents(surroundings.folder):
         is_home = directory == project.user_home
-        for mark in marks if project.contains(directory) else ():
+        counting = marks if directory == surroundings.folder or inherited is None else inherited
+        for mark in counting if project.contains(directory) else ():
             first, *_ = parts = mark.split("/")
             is_users = is_home and first.startswith(".") and disk.is_directory(os.path.join(directory, first))
             path = os.path.join(directory, *parts)

@@ -12,11 +12,13 @@ from nexus_context.assistants.reading.model import Surroundings
 from nexus_context.assistants.sessions.model import AssistantSession
 from nexus_context.assistants.tracking.in_use import FolderView, find_views, read_views
 from nexus_context.ledger.nexus_chats import last_nexus_turn
+from support.assistant_logs import ClaudeLog
 from support.fixture import write_fixture
 from support.folders import load_folder
 from support.ledgers import ledger_in, turn
 
 NOW = datetime(2026, 11, 29, 12, tzinfo=UTC)
+STARTED = 1_795_169_000.0  # minutes after the first records of a ClaudeLog
 MINUTE, HOUR, DAY = 1, 60, 24 * 60
 
 
@@ -59,7 +61,10 @@ def views(
         (
             "opencode.json AGENTS.md",
             [],
-            ["Codex: AGENTS.md is here", "opencode: not installed, but opencode.json is here"],
+            [
+                "Codex: AGENTS.md is here",
+                "opencode: `opencode` is not on the PATH, but opencode.json is here",
+            ],
         ),
         (
             "CLAUDE.md .nexus3/NEXUS.md",
@@ -100,7 +105,38 @@ def test_a_mark_above_the_folder_is_named_from_there(tmp_path: Path) -> None:
     folder = os.path.realpath(tmp_path / "home" / "work" / "packages" / "api")
     surroundings = Surroundings(folder, str(tmp_path / "home"), {"PATH": ""})
     first = find_views(surroundings, Disk(), [], NOW.timestamp())[0]
-    assert first.reason == f"not installed, but {Path('..', '..', 'CLAUDE.md')} is here"
+    assert first.reason == f"`claude` is not on the PATH, but {Path('..', '..', 'CLAUDE.md')} is here"
+
+
+def test_a_program_that_runs_at_the_root_runs_in_a_package(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("time.time", lambda: STARTED)
+    log = ClaudeLog(tmp_path / "home", "s1", folder=os.path.realpath(tmp_path / "home" / "work"))
+    log.user("Fix the login.")
+    log.answer("It is fixed.", sent=43_000)
+    views(tmp_path, "CLAUDE.md packages/api/x packages/web/x", [])
+    snapshot = load_folder(write_fixture("//- /home/x\n", tmp_path), "/home")
+    folder = os.path.realpath(tmp_path / "home" / "work" / "packages" / "api")
+    surroundings = Surroundings(folder, str(tmp_path / "home"), {"PATH": ""})
+    found = read_views(surroundings, Disk(), snapshot.effective)
+    assert found.sessions == ()
+    assert f"{found.views[0].title}: {found.views[0].reason}" == f"Claude Code: it runs in {Path('..', '..')}"
+
+
+def test_files_that_a_program_does_not_heed_in_a_package_do_not_count(tmp_path: Path) -> None:
+    files = ".cursor/rules/a.mdc .github/copilot-instructions.md .gemini/settings.json GEMINI.md"
+    views(tmp_path, f"{files} packages/api/.cursor/rules/a.mdc packages/web/x", [])
+    for package, expected in (
+        ("api", ["Cursor: `cursor` is not on the PATH, but .cursor is here"]),
+        ("web", []),
+    ):
+        folder = os.path.realpath(tmp_path / "home" / "work" / "packages" / package)
+        surroundings = Surroundings(folder, str(tmp_path / "home"), {"PATH": ""})
+        found = find_views(surroundings, Disk(), [], NOW.timestamp())
+        reasons = [f"{view.title}: {view.reason}" for view in found if view.in_use]
+        gemini = f"Gemini CLI: `gemini` is not on the PATH, but {Path('..', '..', 'GEMINI.md')} is here"
+        assert sorted(reasons) == sorted([gemini, *expected])
 
 
 @pytest.mark.parametrize(
@@ -134,7 +170,7 @@ def test_what_a_program_has_in_the_home_is_no_mark_of_a_project_there(tmp_path: 
 
     assert in_use() == ["Nexus: no assistant is in use here"]
     (tmp_path / ".mcp.json").write_text("{}")
-    assert in_use() == ["Claude Code: not installed, but .mcp.json is here"]
+    assert in_use() == ["Claude Code: `claude` is not on the PATH, but .mcp.json is here"]
 
 
 @pytest.mark.parametrize(
