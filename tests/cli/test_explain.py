@@ -296,6 +296,13 @@ def test_a_server_says_who_starts_it(monorepo: Fixture, capsys: pytest.CaptureFi
         (["missing.md"], "missing.md is no file in "),
         (["mcp: "], "Name an MCP server, such as mcp:github."),
         (["sandbox_mode", "--for", "claude-code"], "Claude Code has no setting `sandbox_mode`. Codex has."),
+        (
+            ["permisions.allow"],
+            "Did you mean `permissions.allow` of Claude Code? Write 'Bash(permisions.allow)' ",
+        ),
+        (["modle"], "Did you mean `model` of Claude Code?"),
+        (["sandbox_mod"], "Did you mean `sandbox_mode` of Codex?"),
+        (["context.max_token", "--for", "nexus"], "Did you mean `context.max_tokens` of Nexus?"),
         (["ls", "--for", "cursor"], "What cursor allows is not known."),
     ],
 )
@@ -307,9 +314,17 @@ def test_what_is_not_there_is_said(
 
 
 def test_a_word_that_is_no_setting_is_a_command(
-    monorepo: Fixture, capsys: pytest.CaptureFixture[str]
+    monorepo: Fixture, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert answers_of(monorepo, capsys, "make")["Claude Code"] == ["asks     No rule allows `make`."]
+    script, program = Path(monorepo.path("/home/a/modes")), Path(monorepo.path("/home/bin/modle"))
+    program.parent.mkdir()
+    for path in (script, program):
+        path.write_text("#!/bin/sh\n")
+        path.chmod(0o755)
+    monkeypatch.setenv("PATH", str(program.parent))
+    for command in ("modes", "modle", "Bash(modle)", "modle x", "kill", "node", "Agent"):
+        assert "asks" in str(answers_of(monorepo, capsys, command))
     assert answers_of(monorepo, capsys, "Bash(env)")["Claude Code"][0].startswith(("asks", "allowed"))
 
 

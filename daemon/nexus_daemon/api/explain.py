@@ -16,7 +16,7 @@ from nexus_context.folder.snapshot import Snapshot
 from nexus_context.text.lines import LineIndex
 from nexus_daemon import protocol
 from nexus_daemon.api import mcp, resolve
-from nexus_daemon.api.explain_files import explain_line, explain_server, explain_setting
+from nexus_daemon.api.explain_files import check_spelling, explain_line, explain_server, explain_setting
 from nexus_daemon.lsp import convert
 
 if TYPE_CHECKING:
@@ -118,6 +118,8 @@ def build(what: str, scene: Scene, wanted: Sequence[str] | None) -> protocol.Exp
         return protocol.ExplainResult(explain_line(subject, names, scene))
     if answers := explain_setting(what.strip(), names, scene, is_exclusive=wanted is not None):
         return protocol.ExplainResult(answers)
+    if subject.inputs.get("command") == what.strip():
+        check_spelling(what.strip(), names, scene)
     explanations = explain_folder_calls([subject], scene, names, is_wanted=wanted is not None)
     return protocol.ExplainResult(
         [answer for each in explanations for answer in build_answers(each, scene.disk, scene.encoding)]

@@ -5,6 +5,7 @@
 3. What the tools of a server cost is known of those that Nexus has seen: the entries of files that it reads.
 """
 
+import os
 from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 from html import unescape
@@ -20,9 +21,15 @@ from nexus_context.assistants.views.mcp_servers import STARTS, find_server_key
 from nexus_context.assistants.views.profile import read_profile
 from nexus_context.assistants.views.readers import UNREAD, AssistantUse, file_uses
 from nexus_context.assistants.views.setting_docs import SettingDoc, setting_doc
-from nexus_context.assistants.views.setting_values import SettingValue, find_setting, read_keys
+from nexus_context.assistants.views.setting_values import (
+    SettingValue,
+    find_setting,
+    nearest_setting,
+    read_keys,
+)
 from nexus_context.assistants.views.subjects import FileLine, NamedServer
 from nexus_context.config.check import describe
+from nexus_context.disk.files import which
 from nexus_context.errors import RequestError, Span
 from nexus_context.folder.prompt.imports import import_targets
 from nexus_context.folder.skills.front_matter import lenient_front_matter
@@ -85,6 +92,22 @@ def explain_setting(
         if answers:
             return [answer for answer in answers if answer.chain] or answers
     return []
+
+
+def check_spelling(text: str, names: Sequence[str], scene: "Scene") -> None:
+    """RequestError if a text is no command that can be found, but almost a setting of a view."""
+    environ, folder = scene.surroundings.environ, scene.surroundings.folder
+    if which(text, search=environ.get("PATH", "")) or scene.disk.exists(os.path.join(folder, text)):
+        return
+    for name in dict.fromkeys((*names, *PROGRAMS, NEXUS)):
+        schema = describe(()) if name == NEXUS else PROGRAMS[name].settings_schema
+        near = nearest_setting(schema or {}, text)
+        if near is not None:
+            raise RequestError(
+                f"No setting is named `{text}`, and no command on the PATH. Did you mean `{near}` of "
+                f"{view_title(name)}? Write 'Bash({text})' for the command.",
+                code="no-such-setting",
+            )
 
 
 def _titles(names: Sequence[str]) -> str:

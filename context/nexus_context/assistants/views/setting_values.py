@@ -19,6 +19,7 @@ from nexus_context.assistants.reading.disk import Disk
 from nexus_context.assistants.reading.findings import value_at
 from nexus_context.assistants.reading.model import AssistantSettings, AssistantSettingsFile, Keys
 from nexus_context.assistants.reading.toml import read_toml
+from nexus_context.config.fixes import meant
 from nexus_context.errors import Span
 from nexus_context.text.json import parse_pointer
 from nexus_context.text.redact import is_secret_place, printable_setting
@@ -66,6 +67,29 @@ def find_setting(name: str, keys: Keys, settings: AssistantSettings, disk: Disk)
     if not sources and not is_known:
         return None
     return SettingValue(printable(value_at(settings.merged(), keys), keys), sources, is_known)
+
+
+def nearest_setting(schema: Mapping[str, Any], text: str) -> str | None:
+    """The setting of a schema that a misspelt text most likely stands for; None if it is like none.
+
+    A single word, which may be a command, must differ little and begin alike.
+    """
+    if _KEY.fullmatch(text) is None:
+        return None
+    keys = list(_keys_of(text, ()))
+    near: list[str] = []
+    node: Any = schema
+    for key in keys:
+        properties = node.get("properties", {}) if isinstance(node, Mapping) else {}
+        close = key if key in properties else meant(key, properties)
+        if close is None:
+            return None
+        near.append(close)
+        node = properties[close]
+    is_like = near != keys and (
+        len(keys) > 1 or (near[0][0] == text[0] and abs(len(near[0]) - len(text)) < 2)
+    )
+    return ".".join(near) if is_like else None
 
 
 def printable(value: Any, keys: Sequence[str]) -> Any:
