@@ -188,7 +188,7 @@ Rules.
 //- /home/a/.vscode/mcp.json
 {"servers": {}}
 //- /home/a/.mcp.json
-{}
+{"mcpServers": {}}
 //- /home/a/docs/unused.md
 Nobody reads this.
 //- /home/a/.nexus3/other.json
@@ -203,14 +203,14 @@ More.
 @pytest.mark.parametrize(
     ("path", "code"),
     [
-        ("/home/a/.claude/CLAUDE.md", 1),
+        ("/home/a/.claude/CLAUDE.md", 0),
         ("/home/a/.claude", 1),
         ("/home/a/.nexus3/config.json", 1),
         ("/home/a/.nexus3", 1),
-        ("/home/a/.vscode/mcp.json", 1),
+        ("/home/a/.vscode/mcp.json", 0),
         ("/home/a/.vscode", 1),
-        ("/home/a/.mcp.json", 1),
-        ("/home/a/docs/../.mcp.json", 1),
+        ("/home/a/.mcp.json", 0),
+        ("/home/a/docs/../.mcp.json", 0),
         ("/home/b/.agents/AGENTS.md", 0),
         ("/home/b/.agents", 0),
         ("/home/a/docs/unused.md", 2),

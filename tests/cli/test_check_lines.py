@@ -56,6 +56,30 @@ def test_a_line_for_each_problem(
     ]
 
 
+def test_a_file_is_checked_alone(
+    work: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken = '{"permissions": {"allow": "Bash"}}'
+    write(
+        work, {".claude/settings.json": broken, "CLAUDE.md": "See @docs/none.md\n", "src/CLAUDE.md": "X.\n"}
+    )
+    (work / "link.md").symlink_to("CLAUDE.md")
+    monkeypatch.chdir(work)
+    assert run_nexus(capsys, "check").code == 1
+    for options in ([], ["--for", "claude-code"]):
+        code, out, _ = run_nexus(capsys, "check", "CLAUDE.md", *options)
+        assert (code, out.count("[assistant.")) == (0, 1)
+        assert out.endswith("0 errors and 1 warning in CLAUDE.md alone. The whole folder: nexus check\n")
+        assert run_nexus(capsys, "check", "CLAUDE.md", "--strict", *options).code == 1
+        code, out, _ = run_nexus(capsys, "check", ".claude/settings.json", "--format", "json", *options)
+        assert (code, len(json.loads(out)["problems"])) == (1, 1)
+        assert run_nexus(capsys, "check", ".git/HEAD", *options).code == 2
+    monkeypatch.chdir(work.parent)
+    out = run_nexus(capsys, "check", "work/CLAUDE.md").out
+    assert out.endswith(f"in work/CLAUDE.md alone. The whole folder: nexus check {work}\n")
+    assert run_nexus(capsys, "check", "work/CLAUDE.md", "--for", "codex", "--budget", "5").code == 2
+
+
 def test_frames_on_request_and_where_nobody_looks(
     work: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,13 +2,15 @@
 
 So is what other assistants read: those in use here, and without a terminal those that the repository has
 files for. Files outside of the repository never fail the check; without a terminal, the result depends on
-the repository alone.
+the repository alone. Of a file that is named, only its problems are reported and count.
 Exit code: 0 without errors, 1 with at least one error, 2 for wrong usage. Warnings fail only with --strict.
 A terminal gets a line for each problem, with --frames also the lines around it. What may be secret in them is
 masked; without a terminal, every value but the reported one.
 """
 
 import argparse
+import os
+import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,11 +27,13 @@ from nexus_context.text.visible import visible_line
 from nexus_daemon.cli import assistant_option, check_agents, check_assistant, output
 from nexus_daemon.cli.folder import (
     absolute,
+    current_directory,
     folder_of,
     has_user_files,
     is_read,
     load_inputs,
     read,
+    short_path,
     workspace_inputs,
 )
 
@@ -52,7 +56,7 @@ LEVELS = {
 
 def arguments(command: argparse.ArgumentParser) -> None:
     command.add_argument(
-        "path", nargs="?", default=".", help="a folder, or one of its configuration files (default: .)"
+        "path", nargs="?", default=".", help="a folder, or one of its configuration files alone (default: .)"
     )
     command.add_argument(
         "--format",
@@ -93,7 +97,7 @@ def run(options: argparse.Namespace) -> int:
     if folder is None:
         return _wrong(f"{options.path} does not exist.")
     if options.assistant is not None:
-        return _check_assistant(folder, options)
+        return _check_assistant(folder, path, options)
     if options.budget is not None or options.since is not None:
         return _wrong("--budget and --since go with --for: they are about another assistant.")
     try:
@@ -121,12 +125,20 @@ def _check_folder(folder: Path, path: Path, options: argparse.Namespace) -> int:
     for note in checked.notes:
         output.complain("check", note)
     project = check_assistant.project_at(folder)
-    if alone and has_user_files(inputs):
+    file = None if is_dir(str(path)) else path
+    if file is not None:
+        snapshot = msgspec.structs.replace(snapshot, problems=_of_file(file, snapshot.problems))
+        heard = heard._replace(silenced=_of_file(file, heard.silenced))
+    elif alone and has_user_files(inputs):
         _tell_of_user_files(project, read(folder, inputs))
     visible = (problem for problem in snapshot.problems if problem.severity <= LEVELS[options.level])
     problems = sorted(visible, key=_place)
     if options.format in ("text", LINES):
-        summary = _summary(snapshot, problems, checked.readers, programs)
+        summary = (
+            _summary(snapshot, problems, checked.readers, programs)
+            if file is None
+            else _summary_of_file(file, folder, snapshot.problems)
+        )
         _print_problems(problems, snapshot.layers.texts, programs, options)
         output.page(summary + _note_of_silenced(heard.silenced, options))
     else:
@@ -157,12 +169,27 @@ def _tell_of_user_files(project: "Project", snapshot: Snapshot) -> None:
         output.complain("check", f"{text} On a terminal, nexus check shows them.")
 
 
-def _check_assistant(folder: Path, options: argparse.Namespace) -> int:
+def _of_file(file: Path, problems: Sequence[Problem]) -> tuple[Problem, ...]:
+    """The problems of a file, by whatever link it is named."""
+    real = os.path.realpath(file)
+    return tuple(each for each in problems if os.path.realpath(each.path) == real)
+
+
+def _summary_of_file(file: Path, folder: Path, problems: Sequence[Problem]) -> str:
+    current = current_directory()
+    counts = f"{describe_counts(problems)} in {short_path(str(file), current)} alone."
+    where = "" if str(folder) == current else f" {shlex.quote(str(folder))}"
+    return f"{counts} The whole folder: nexus check{where}\n"
+
+
+def _check_assistant(folder: Path, path: Path, options: argparse.Namespace) -> int:
     """Print the problems of what another assistant reads."""
     if options.agent is not None:
         return _wrong("--for does not go with --agent, which is about agents of Nexus.")
     if options.since is not None and options.budget is None:
         return _wrong("--since goes with --budget.")
+    if options.budget is not None and not is_dir(str(path)):
+        return _wrong("--budget goes with a folder: it is about all files of a request.")
     checked = check_assistant.check_assistant(folder, options.assistant, counted=options.budget is not None)
     inputs = load_inputs()
     settings = read(folder, inputs if output.is_read_by_person() else workspace_inputs(inputs)).effective
@@ -170,6 +197,14 @@ def _check_assistant(folder: Path, options: argparse.Namespace) -> int:
         checked.problems, checked.layers.texts, settings.get(SETTING) or (), checked.folder
     )
     checked = checked._replace(problems=heard.problems)
+    file = None if is_dir(str(path)) else path
+    if file is not None:
+        if os.path.realpath(file) not in checked.layers.texts:
+            return _wrong(
+                f"Nothing was checked: {checked.readers.removeprefix('read by ')} does not read {file}."
+            )
+        checked = checked._replace(problems=_of_file(file, checked.problems))
+        heard = heard._replace(silenced=_of_file(file, heard.silenced))
     project = check_assistant.project_at(folder)
     budget = None
     if options.budget is not None:
@@ -186,6 +221,8 @@ def _check_assistant(folder: Path, options: argparse.Namespace) -> int:
         _print_problems(problems, checked.layers.texts, checked, options)
         where = f"{output.counted(checked.files, 'file')} {checked.readers}"
         counts = f"{describe_counts(checked.problems)} in {where}.\n"
+        if file is not None:
+            counts = _summary_of_file(file, folder, checked.problems)
         notes = _note_of_user_files(checked.problems, project) + _note_of_silenced(heard.silenced, options)
         output.page(counts + notes)
         for sentence in () if budget is None else budget.sentences:

@@ -29,6 +29,11 @@ def absolute(path: str) -> Path:
     return Path(invocation.current().absolute(path))
 
 
+def current_directory() -> str:
+    """The current directory, links resolved."""
+    return os.path.realpath(absolute("."))
+
+
 def short_path(path: str, folder: str | None = None) -> str:
     """A path below the folder without that, one below the home with `~`, in one line."""
     home = user_home(invocation.current().environ)

@@ -1,6 +1,5 @@
 """Problems for people at a terminal: a line each, which a click opens, and what to do first."""
 
-import os
 from collections.abc import Mapping, Sequence
 from itertools import groupby
 from operator import attrgetter
@@ -12,7 +11,7 @@ from nexus_context.text.lines import LineIndex
 from nexus_context.text.redact import redact
 from nexus_context.text.visible import visible_line
 from nexus_daemon.cli import output
-from nexus_daemon.cli.folder import absolute, short_path
+from nexus_daemon.cli.folder import current_directory, short_path
 
 FIRST = ("assistant.stops", "assistant.void")
 """What a program that does not start, or a file that counts for nothing, is reported as."""
@@ -28,7 +27,7 @@ def print_lines(
 
     Paths are from the current directory, as a terminal opens them. A secret in a message is covered.
     """
-    console, current = output.console(), _current_directory()
+    console, current = output.console(), current_directory()
     for number, (path, group) in enumerate(groupby(problems, attrgetter("path"))):
         if number:
             console.print()
@@ -51,10 +50,6 @@ def print_lines(
         console.print()
 
 
-def _current_directory() -> str:
-    return os.path.realpath(absolute("."))
-
-
 def importance(problem: Problem) -> tuple[bool, Severity]:
     """The smaller, the sooner somebody should look at it."""
     return problem.code not in FIRST, problem.severity
@@ -67,4 +62,4 @@ def first_step(problems: Sequence[Problem]) -> str:
     first = min(problems, key=importance)
     why = {"assistant.stops": "a program does not start", "assistant.void": "a file counts for nothing"}
     reason = f": {why[first.code]}" if first.code in why else ""
-    return f"Begin with {short_path(first.path, _current_directory())}{reason}.\n"
+    return f"Begin with {short_path(first.path, current_directory())}{reason}.\n"
