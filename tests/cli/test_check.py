@@ -75,6 +75,8 @@ Configuration Error: Invalid JSON in /home/a/.nexus3/config.json
 
 Fix the JSON syntax error and try again.
 
+~/a/.nexus3/config.json:15:3 error [json.unquoted-key]
+
 Configuration Error: Invalid JSON in /home/a/.nexus3/config.json
 
   Line 15, Column 23: Illegal trailing comma before end of object: remove it.
@@ -86,6 +88,8 @@ Configuration Error: Invalid JSON in /home/a/.nexus3/config.json
 
 Fix the JSON syntax error and try again.
 
+~/a/.nexus3/config.json:15:23 error [json.trailing-comma]
+
 Configuration Error: Invalid setting in /home/a/.nexus3/config.json
 
   Line 14, Column 3: Unknown key "model" here: it belongs in "provider" or "compaction".
@@ -96,6 +100,8 @@ Configuration Error: Invalid setting in /home/a/.nexus3/config.json
   15 |   trailing_comma: true,
 
 Fix the setting and try again.
+
+~/a/.nexus3/config.json:14:3 error [config.unknown-key]
 
 3 errors and 0 warnings in 4 files of 2 layers.
 """,
@@ -121,6 +127,8 @@ Configuration Error: Invalid setting in /home/a/.nexus3/config.json
 
 Fix the setting and try again.
 
+~/a/.nexus3/config.json:3:13 error [config.unknown-key]
+
 Configuration Warning: Invalid MCP server in /home/a/.nexus3/mcp.json
 
   Line 1, Column 56: npx starts whatever version of this package is the newest at that moment. Write the version behind its name, such as "@1.2.3".
@@ -128,7 +136,7 @@ Configuration Warning: Invalid MCP server in /home/a/.nexus3/mcp.json
   1 | {"servers": [{"name": "***", "command": ["***", "**", "************"]}]}
     |                                                        ^
 
-Fix the MCP server and try again.
+~/a/.nexus3/mcp.json:1:56 warning [mcp.unpinned]
 
 1 error and 1 warning in 5 files of 2 layers.
 """,  # noqa: E501

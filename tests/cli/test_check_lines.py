@@ -86,6 +86,8 @@ def test_frames_on_request_and_where_nobody_looks(
     write(work, {"CLAUDE.md": "See @docs/none.md\n"})
     framed = run_nexus(capsys, "check", str(work), "--frames").out
     assert "Configuration Warning: Problem in" in framed
+    assert "\n\n~/work/CLAUDE.md:1:5 warning [assistant.import] (Claude Code)\n\n" in framed
+    assert "try again" not in framed
     assert run_nexus(capsys, "check", str(work), "--format", "text").out == framed
     assert run_nexus(capsys, "check", str(work), "--frames", "--format", "json").code == 2
     monkeypatch.setattr(output, "is_read_by_person", lambda: False)

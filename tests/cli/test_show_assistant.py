@@ -272,6 +272,8 @@ Configuration Error: Problem in /home/a/AGENTS.md
 
 Fix the file and try again.
 
+~/a/AGENTS.md:2:22 error [assistant.cut] (Codex)
+
 1 error and 0 warnings in 2 files read by Codex 0.169.0.
 """,
             "",
@@ -291,7 +293,7 @@ Configuration Warning: Problem in /home/a/CLAUDE.md
   1 | The gate is red. @docs/style.md @docs/none.md
     |  ^
 
-Fix the file and try again.
+~/a/CLAUDE.md:1:33 warning [assistant.import] (Claude Code)
 
 0 errors and 1 warning in 2 files read by Claude Code 2.1.330.
 """,

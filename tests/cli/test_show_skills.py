@@ -71,5 +71,7 @@ Configuration Error: Problem in /home/a/.nexus3/skills/pdf/SKILL.md
 
 Fix the file and try again.
 
+~/a/.nexus3/skills/pdf/SKILL.md:3:22 error [skill.front-matter]
+
 1 error and 0 warnings in 5 files of 2 layers.
 """)

@@ -21,7 +21,7 @@ _TITLES = {
     "internal": ("Nexus failed on", ""),
 }
 _OTHER = ("Problem in", "Fix the file and try again.")
-_REMARK = ("About", "")  # a remark needs no remedy
+_REMARK = ("About", "")
 
 
 class ConfigError(NexusError):
@@ -51,6 +51,8 @@ def format_frame(problem: Problem, text: str | None, *, is_private: bool = False
     title, remedy = _REMARK
     if problem.severity <= Severity.WARNING:
         title, remedy = _TITLES.get(problem.code.partition(".")[0], _OTHER)
+    if problem.severity > Severity.ERROR:  # nothing fails that could be tried again
+        remedy = ""
     head = f"Configuration {problem.severity.name.capitalize()}: {title} {_harmless(problem.path)}"
     message = _harmless(redact(problem.message))
     end = ["", remedy] if remedy else []

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from nexus_context.assistants.views.problems import AssistantCheck, join_problems
-from nexus_context.config.frames import format_frame
 from nexus_context.config.silenced import SETTING, Heard, without_silenced
 from nexus_context.disk.files import is_dir
 from nexus_context.errors import Problem, RequestError, Severity
@@ -288,18 +287,15 @@ def _print_problems(
     options: argparse.Namespace,
 ) -> None:
     """Print each problem as a line or a frame, and which to solve first."""
-    if options.format == LINES:
-        from nexus_daemon.cli import problem_lines
+    if not problems:
+        return
+    from nexus_daemon.cli import problem_lines  # nothing wrong is shown without it
 
+    if options.format == LINES:
         problem_lines.print_lines(problems, texts, programs.minders)
         output.page(problem_lines.first_step(problems))
     else:
-        is_private = output.is_read_by_person()
-        frames = (
-            format_frame(problem, texts.get(problem.path), is_private=is_private) + "\n\n"
-            for problem in problems
-        )
-        output.page("".join(frames))
+        problem_lines.print_frames(problems, texts, programs.minders)
 
 
 def _summary(snapshot: Snapshot, problems: Sequence[Problem], readers: str, programs: AssistantCheck) -> str:

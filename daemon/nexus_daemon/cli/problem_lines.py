@@ -1,11 +1,10 @@
-"""Problems for people at a terminal: a line each, which a click opens, and what to do first."""
+"""Problems for people: a line or a frame each, with the place that a click opens, and what to do first."""
 
 from collections.abc import Mapping, Sequence
 from itertools import groupby
 from operator import attrgetter
 
-from rich.text import Text
-
+from nexus_context.config.frames import format_frame
 from nexus_context.errors import Problem, Severity
 from nexus_context.text.lines import LineIndex
 from nexus_context.text.redact import redact
@@ -27,27 +26,55 @@ def print_lines(
 
     Paths are from the current directory, as a terminal opens them. A secret in a message is covered.
     """
-    console, current = output.console(), current_directory()
+    from rich.text import Text  # not at import: frames do without it
+
+    console = output.console()
     for number, (path, group) in enumerate(groupby(problems, attrgetter("path"))):
         if number:
             console.print()
         index = LineIndex(texts[path]) if path in texts else None
         for problem in group:
-            line, column = (0, 0) if index is None else index.position(problem.span.start)
-            severity = problem.severity.name.lower()
             message = visible_line(redact(problem.message))
-            by = ", ".join(title for title in minders.get(problem, ()) if not message.startswith(title))
             text = Text.assemble(
-                (f"{short_path(path, current)}:{line + 1}:{column + 1}", "bold"),
+                (_place(problem, index), "bold"),
                 " ",
-                (severity, _STYLES.get(problem.severity, "dim")),
+                (problem.severity.name.lower(), _STYLES.get(problem.severity, "dim")),
                 f" {message}",
-                (f" [{problem.code}]", "dim"),
-                (f" ({by})", "dim") if by else "",
+                (_code(problem, minders), "dim"),
             )
             console.print(text, soft_wrap=True)
     if problems:
         console.print()
+
+
+def print_frames(
+    problems: Sequence[Problem],
+    texts: Mapping[str, str],
+    minders: Mapping[Problem, Sequence[str]],
+) -> None:
+    """Print each problem with the lines around it, and below them its place and code, as in a line."""
+    is_private = output.is_read_by_person()
+    frames = []
+    for path, group in groupby(problems, attrgetter("path")):
+        text = texts.get(path)
+        index = None if text is None else LineIndex(text)
+        for problem in group:
+            frame = format_frame(problem, text, is_private=is_private)
+            severity = problem.severity.name.lower()
+            frames.append(f"{frame}\n\n{_place(problem, index)} {severity}{_code(problem, minders)}\n\n")
+    output.page("".join(frames))
+
+
+def _place(problem: Problem, index: LineIndex | None) -> str:
+    """The path, the line and the column, as a terminal opens them."""
+    line, column = (0, 0) if index is None else index.position(problem.span.start)
+    return f"{short_path(problem.path, current_directory())}:{line + 1}:{column + 1}"
+
+
+def _code(problem: Problem, minders: Mapping[Problem, Sequence[str]]) -> str:
+    """The code, and the programs that mind if the message does not name them first."""
+    titles = [title for title in minders.get(problem, ()) if not problem.message.startswith(title)]
+    return f" [{problem.code}]" + (f" ({', '.join(titles)})" if titles else "")
 
 
 def importance(problem: Problem) -> tuple[bool, Severity]:

@@ -117,12 +117,17 @@ def test_terminal_sequences_are_replaced() -> None:
         (
             Severity.WARNING,
             "layer.refused",
-            "Configuration Warning: Problem in /c\n\n  Said.\n\nFix the file and try again.",
+            "Configuration Warning: Problem in /c\n\n  Said.",
         ),
         (
             Severity.WARNING,
             "config.type",
-            "Configuration Warning: Invalid setting in /c\n\n  Said.\n\nFix the setting and try again.",
+            "Configuration Warning: Invalid setting in /c\n\n  Said.",
+        ),
+        (
+            Severity.ERROR,
+            "layer.refused",
+            "Configuration Error: Problem in /c\n\n  Said.\n\nFix the file and try again.",
         ),
         (Severity.INFORMATION, "config.twice", "Configuration Information: About /c\n\n  Said."),
         (Severity.HINT, "skill.shadowed", "Configuration Hint: About /c\n\n  Said."),
