@@ -98,7 +98,12 @@ def test_an_option_of_nexus_means_nexus(shell: Shell, options: tuple[str, ...]) 
 @pytest.mark.parametrize("options", [(), ("--tokens",), ("--source",), ("--layers",)], ids=" ".join)
 def test_a_script_gets_what_it_got(shell: Shell, options: tuple[str, ...]) -> None:
     shell.write("CLAUDE.md", "Use tabs.\n")
-    assert shell.show(*options, person=False) == shell.show(*options, "--for", "nexus")
+    script, nexus = shell.show(*options, person=False), shell.show(*options, "--for", "nexus")
+    assert (script.code, script.out) == (nexus.code, nexus.out)
+    assert script.err.replace(nexus.err, "") == (
+        "nexus show: this is Nexus's own prompt. Claude Code: `claude` is not on the PATH, but CLAUDE.md is "
+        "here; --for claude-code shows what it reads.\n"
+    )
 
 
 def test_only_text_and_json_go_with_another_assistant(shell: Shell) -> None:

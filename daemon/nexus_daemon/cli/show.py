@@ -2,7 +2,8 @@
 
 On a terminal this is what the assistant reads that is in use there, as `nexus` alone says; the first line
 names it, with the reason. --for picks another one, and --for nexus Nexus's own prompt. In a pipe or a file,
-with --format, and with any option that is about requests of Nexus, it is always Nexus's own prompt.
+with --format, and with any option that is about requests of Nexus, it is always Nexus's own prompt; in
+a pipe, standard error says so if another assistant is in use.
 
 In a pipe or a file the prompt is exact; on a terminal its control characters are made visible. --message
 adds the last user message, which carries the time and the state of git. --session lists what is sent of a
@@ -162,14 +163,23 @@ def _show_assistant(folder: Path, options: argparse.Namespace) -> int:
 
 
 def _choose_view(client: FolderClient, options: argparse.Namespace) -> str | None:
-    """The assistant to show where none is named; None: Nexus. A person is told which it is, and why."""
+    """The assistant to show where none is named; None: Nexus. A person is told which it is, and why.
+
+    A script gets Nexus's own prompt; standard error says so where another one is in use.
+    """
     is_open = options.assistant is None and options.format == "text"
-    if not is_open or assistant_option.option_of_nexus(options) or not output.is_read_by_person():
+    if not is_open or assistant_option.option_of_nexus(options):
         return None
     from nexus_daemon.api import view  # as above
 
     views = client.ask(view.list_views, protocol.FolderParams(client.uri)).views
     first, *others = (each for each in views if each.in_use or each.name == NEXUS)
+    if not output.is_read_by_person():
+        used = next((each for each in (first, *others) if each.name != NEXUS), None)
+        if used is not None:
+            more = f"{used.title}: {used.reason}; --for {used.name} shows what it reads"
+            output.complain("show", f"this is Nexus's own prompt. {more}.")
+        return None
     if others:
         other = next((each for each in others if each.name == NEXUS), others[0])
         more = f"--for {other.name} shows {other.title}, --for all who reads what"
