@@ -102,7 +102,9 @@ def test_no_other_command_opens_a_session(shell: Shell, command: tuple[str, ...]
 def test_watch_does_not_wait_where_nothing_is_read(shell: Shell) -> None:
     shell.turn_off()
     output, _ = shell.run("watch")
-    assert (output.code, output.out, output.err) == (1, "", f"nexus watch: {NOT_READ}\n")
+    assert (output.code, output.out) == (1, "")
+    assert output.err.startswith(f"nexus watch: {NOT_READ} See ")
+    assert output.err.endswith("config.json:1.\n")
 
 
 def test_what_was_kept_before_is_listed_and_shown(shell: Shell) -> None:

@@ -1,6 +1,7 @@
 """Whether Nexus reads the conversations of other programs: the setting `views.conversations`."""
 
 from nexus_context.config.merge import Effective
+from nexus_context.text.lines import LineIndex
 
 NOT_READ = "The setting views.conversations is off: Nexus does not read the conversations of other programs."
 """What is said where they would be listed."""
@@ -9,3 +10,12 @@ NOT_READ = "The setting views.conversations is off: Nexus does not read the conv
 def reads_conversations(settings: Effective) -> bool:
     """Whether the settings of a folder let Nexus open and list the session files of other programs."""
     return settings.get("/views/conversations") is not False
+
+
+def explain_not_read(settings: Effective) -> str:
+    """NOT_READ, with the file and the line that turn it off."""
+    for source in reversed(settings.provenance.get("/views/conversations", ())):
+        if source.wins and source.document is not None:
+            line = LineIndex(source.document.text).position(source.span.start)[0]
+            return f"{NOT_READ} See {source.path}:{line + 1}."
+    return NOT_READ

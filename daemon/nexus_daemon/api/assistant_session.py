@@ -11,7 +11,7 @@ from nexus_context.assistants.sessions.model import Place, is_within
 from nexus_context.assistants.sessions.report import DroppedItems, ReportedWindow, SessionReport, WindowPart
 from nexus_context.assistants.tracking import AssistantSession, Usage, find_sessions
 from nexus_context.assistants.tracking.followers import SessionFollowers, is_live
-from nexus_context.config.conversations import reads_conversations
+from nexus_context.config.conversations import explain_not_read, reads_conversations
 from nexus_context.errors import RequestError
 from nexus_context.text.redact import redact
 from nexus_context.tokens.models import UNKNOWN_WINDOW
@@ -76,7 +76,9 @@ async def session(
 async def _place(client: "Connection", folder: "LiveFolder") -> Place:
     settings = (await resolve.snapshot_of(client, folder, None)).effective
     inputs = client.folders.load_inputs
-    return Place(str(inputs.user_home), inputs.environ, reads_conversations(settings))
+    return Place(
+        str(inputs.user_home), inputs.environ, reads_conversations(settings), explain_not_read(settings)
+    )
 
 
 def _check_assistant(name: str | None) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from nexus_context.config.conversations import reads_conversations
+from nexus_context.config.conversations import explain_not_read, reads_conversations
 from nexus_context.disk.files import exists, is_dir
 from nexus_context.folder.layers.instructions import TOOL_DIRECTORIES
 from nexus_context.folder.layers.walk import CONFIG_DIRECTORY, user_home
@@ -88,7 +88,12 @@ def place_of(snapshot: Snapshot) -> "Place":
     from nexus_context.assistants.sessions.model import Place  # as above
 
     inputs = load_inputs()
-    return Place(str(inputs.user_home), inputs.environ, reads_conversations(snapshot.effective))
+    return Place(
+        str(inputs.user_home),
+        inputs.environ,
+        reads_conversations(snapshot.effective),
+        explain_not_read(snapshot.effective),
+    )
 
 
 def workspace_inputs(inputs: LoadInputs) -> LoadInputs:

@@ -31,9 +31,12 @@ def test_no_request_opens_a_session(tmp_path: Path) -> None:
         with session_opens(home) as opened:
             ask = Asking(desk, await desk.client(capabilities=CAPABLE))
             listed = await ask("assistant/sessions")
-            assert listed == {"sessions": [], "failures": [], "notice": NOT_READ}
+            notice = listed.pop("notice")
+            assert notice.startswith(f"{NOT_READ} See ")
+            assert notice.endswith("config.json:1.")
+            assert listed == {"sessions": [], "failures": []}
             refused = await ask.refused("assistant/session", assistant="codex", id="r1")
-            assert refused == ("conversations-off", NOT_READ)
+            assert refused == ("conversations-off", notice)
             views = (await ask("view/list"))["views"]
             assert {each["name"] for each in views if "used here" in each["reason"]} == set()
             assert "claude-code" in {each["name"] for each in views if each["inUse"]}
@@ -63,7 +66,7 @@ def test_the_switch_holds_from_the_moment_on_at_which_it_is_saved(tmp_path: Path
         await wait_until(lambda: list(desk.daemon.assistant_watch.paths()))
         write(desk, CONFIG, OFF[CONFIG])
         await wait_until(lambda: not list(desk.daemon.assistant_watch.paths()))
-        assert (await ask("assistant/sessions"))["notice"] == NOT_READ
+        assert (await ask("assistant/sessions"))["notice"].startswith(NOT_READ)
         write(desk, CONFIG, "{}")
         await wait_until(lambda: list(desk.daemon.assistant_watch.paths()))
         assert len((await ask("assistant/sessions"))["sessions"]) == 3

@@ -180,6 +180,15 @@ class _Walk:
         """Whether `claudeMdExcludes` leaves out a file."""
         return kind != "managed" and any(globs.matches(path.replace(os.sep, "/")) for globs in self.excludes)
 
+    def exclusion(self, path: str) -> str:
+        """Where the glob is that leaves out a file, as ` (PATH:LINE)`; else the setting."""
+        for file in self.settings.files:
+            values = file.values.get("claudeMdExcludes")
+            for index, text in enumerate(values if isinstance(values, list) else ()):
+                if isinstance(text, str) and text and PathGlob(text).matches(path.replace(os.sep, "/")):
+                    return self.settings.place_in(file, ("claudeMdExcludes", index))
+        return self.settings.place("claudeMdExcludes")
+
 
 def read_claude_code(disk: Disk, settings: AssistantSettings) -> Sent:
     """What Claude Code sends of a folder's files."""
@@ -331,8 +340,9 @@ def _with_agents_files(walk: _Walk, memories: list[_Memory]) -> list[_Memory]:
     """Rule 3: AGENTS.md instead of, or by a setting besides, CLAUDE.md."""
     mode = _agents_mode(walk)
     if mode == "managed-only":
+        says = f"The setting `instructionFiles`{walk.settings.place(*AGENTS_OPTION)}"
         walk.ignored.extend(
-            IgnoredFile(each.path, "The setting `instructionFiles` allows managed instructions only.")
+            IgnoredFile(each.path, f"{says} allows managed instructions only.")
             for each in memories
             if each.kind != "managed"
         )
@@ -380,11 +390,14 @@ def _explain_unread(walk: _Walk, memories: list[_Memory], path: str) -> IgnoredF
     if name not in ("CLAUDE.md", "CLAUDE.local.md", "AGENTS.md"):
         return None
     if is_set(walk.settings.where, _DISABLED):
-        return IgnoredFile(path, f"`{_DISABLED}` is set, in settings or as a variable.")
+        place = walk.settings.place("env", _DISABLED) or ", as a variable"
+        return IgnoredFile(path, f"`{_DISABLED}` is set{place}.")
     if name != "AGENTS.md":
         return None
     if _agents_mode(walk) == "claude-md":
-        return IgnoredFile(path, "The setting `instructionFiles` says so.")
+        return IgnoredFile(
+            path, f"The setting `instructionFiles`{walk.settings.place(*AGENTS_OPTION)} says so."
+        )
     deciding = next(_claude_files(walk, memories), None)
     if deciding is None:
         return IgnoredFile(path, "Claude Code reads it only where there is no CLAUDE.md.")
@@ -468,7 +481,7 @@ def _may_read(walk: _Walk, path: str, kind: str, importer: str | None) -> bool:
     if not walk.is_excluded(path, kind):
         return True
     if importer is not None or walk.disk.is_file(path):
-        _refuse(walk, path, "The setting `claudeMdExcludes` leaves it out.")
+        _refuse(walk, path, f"The setting `claudeMdExcludes`{walk.exclusion(path)} leaves it out.")
     return False
 
 
@@ -503,7 +516,7 @@ def _rules_in(walk: _Walk, directory: str, kind: str, *, visited: set[str]) -> I
         if entry == "link" and not is_within(target, walk.folder) and not may_leave:
             _refuse(walk, path, "It is a link to outside of the folder, and those are not approved.")
         elif entry == "link" and walk.is_excluded(path, kind):
-            _refuse(walk, path, "The setting `claudeMdExcludes` leaves it out.")
+            _refuse(walk, path, f"The setting `claudeMdExcludes`{walk.exclusion(path)} leaves it out.")
         elif entry == "directory" or (entry == "link" and walk.disk.is_directory(target)):
             yield from _rules_in(walk, target, kind, visited=visited)
         elif not name.endswith(".md"):

@@ -52,6 +52,7 @@ ELSEWHERE_PAGE = (
 READ_ELSEWHERE = ("AGENTS.md", "CLAUDE.md", "GEMINI.md")
 """What GitHub's agents and Copilot's command line read at the root, whatever VS Code does."""
 NESTED = "chat.useNestedAgentsMdFiles"
+APPLYING = "chat.includeApplyingInstructions"
 CLAUDE_FILES = ("CLAUDE.md", ".claude/CLAUDE.md", "CLAUDE.local.md", "~/.claude/CLAUDE.md")
 ALWAYS_BY_SWITCH = {
     "github.copilot.chat.codeGeneration.useInstructionFiles": (ALWAYS,),
@@ -100,22 +101,25 @@ def read_copilot(disk: Disk, settings: AssistantSettings) -> Sent:
             path = _path(surroundings, name)
             text = (disk.text(path) or "").removeprefix("\ufeff") if disk.is_file(path) else ""
             if not is_on(settings, switch):
-                reason = f"VS Code does not read it: `{switch}` is off."
+                reason = f"VS Code does not read it: `{switch}` is off{settings.place(switch)}."
                 sent.ignored.append(IgnoredFile(path, reason, is_problem=name not in READ_ELSEWHERE))
             elif text.strip():
                 scope: Scope = "user" if name.startswith("~") else "project"
                 sent.parts.append(SentPart(text, scope, path, content=Span(0, len(text))))
     sent.ignored = [each for each in sent.ignored if disk.is_file(each.path)]
-    is_applied = is_on(settings, "chat.includeApplyingInstructions")
+    is_applied = is_on(settings, APPLYING)
     locations = instruction_locations(settings)
     for location in dict.fromkeys((*locations, *DEFAULT_LOCATIONS)):
         place = _path(surroundings, location)
         suffix = ".md" if location.endswith(".claude/rules") else SUFFIX
         for path in [place] if disk.is_file(place) else _instruction_files(disk, place, 0, suffix):
             if location not in locations:
-                sent.ignored.append(IgnoredFile(path, f"`{LOCATIONS}` leaves out {location}."))
+                sent.ignored.append(
+                    IgnoredFile(path, f"`{LOCATIONS}`{settings.place(LOCATIONS)} leaves out {location}.")
+                )
             elif not is_applied:
-                sent.ignored.append(IgnoredFile(path, "`chat.includeApplyingInstructions` is off."))
+                reason = f"`{APPLYING}` is off{settings.place(APPLYING)}."
+                sent.ignored.append(IgnoredFile(path, reason))
             else:
                 _add_instructions(sent, path, disk.text(path) or "", suffix)
     nested = ("AGENTS.md",) if is_on(settings, NESTED) else ()
@@ -134,7 +138,8 @@ def _explain_unread(settings: AssistantSettings, path: str) -> IgnoredFile | Non
     """Why VS Code does not send a file that GitHub's agents and the command line read, and so no problem."""
     directory, name = os.path.split(path)
     if name == "AGENTS.md" and not is_on(settings, NESTED):
-        return IgnoredFile(path, f"VS Code does not read it: `{NESTED}` is off.", is_problem=False)
+        reason = f"VS Code does not read it: `{NESTED}` is off{settings.place(NESTED)}."
+        return IgnoredFile(path, reason, is_problem=False)
     if name == "GEMINI.md" and directory == settings.where.folder:
         reason = "VS Code does not read GEMINI.md; GitHub's agents and the Copilot command line do."
         return IgnoredFile(path, reason, is_problem=False)

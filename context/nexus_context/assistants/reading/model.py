@@ -1,7 +1,7 @@
 """The values of a profile: what an assistant sends of a folder's files, what it leaves out, and why."""
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -9,6 +9,7 @@ import msgspec
 from nexus_context.assistants.reading.disk import Disk
 from nexus_context.errors import Problem, Span
 from nexus_context.text.json import JsonDocument
+from nexus_context.text.lines import LineIndex
 
 Verified = Literal["run", "documentation"]
 """How the rules of an assistant are known: by its own requests, or by what its maker documents."""
@@ -146,6 +147,27 @@ class AssistantSettings(msgspec.Struct, frozen=True):
                 value = value.get(key) if isinstance(value, Mapping) else None
             if value is not None:
                 yield value
+
+    def place(self, *keys: str) -> str:
+        """` (PATH:LINE)` of a path of keys in the most important file that has a value there, else empty."""
+        for file in reversed(self.files):
+            value: Any = file.values
+            for key in keys:
+                value = value.get(key) if isinstance(value, Mapping) else None
+            if value is not None:
+                return self.place_in(file, keys)
+        return ""
+
+    def place_in(self, file: AssistantSettingsFile, pointer: Sequence[str | int]) -> str:
+        """` (PATH:LINE)` of a value of a file, without the line where that is not known."""
+        path = short_path(file.path, self.where.folder, self.where.user_home)
+        if file.document is None:
+            return f" ({path})"
+        try:
+            start = file.document.span(tuple(pointer)).start
+        except KeyError:  # the program takes the value over from another name
+            return f" ({path})"
+        return f" ({path}:{LineIndex(file.document.text).position(start)[0] + 1})"
 
     def value(self, *keys: str) -> Any:
         """The value at a path of keys in the most important file that has one; None if none has."""

@@ -10,6 +10,7 @@ import msgspec
 
 from nexus_context.assistants.sessions.record import SessionRecord
 from nexus_context.assistants.sessions.record_reader import decode_line
+from nexus_context.config.conversations import NOT_READ
 from nexus_context.disk.files import Lines
 
 MOST = 8 * 1024 * 1024  # bytes from the end of a file that are looked at
@@ -91,12 +92,14 @@ class AssistantSession(msgspec.Struct, frozen=True, kw_only=True):
 class Place(msgspec.Struct, frozen=True):
     """Where assistants have their files: the user's home and the environment.
 
-    `reads_conversations`: the user lets Nexus open and list the files of their sessions.
+    `reads_conversations`: the user lets Nexus open and list the files of their sessions; `not_read` is the
+    sentence for people where that is off.
     """
 
     home: str
     environ: Mapping[str, str]
     reads_conversations: bool = True
+    not_read: str = NOT_READ
 
 
 class SessionSource(msgspec.Struct, frozen=True):

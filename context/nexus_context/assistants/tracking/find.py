@@ -14,7 +14,6 @@ from nexus_context.assistants.sessions.model import (
     SessionSource,
     larger_window,
 )
-from nexus_context.config.conversations import NOT_READ
 from nexus_context.tokens.models import get_model_limits
 
 MOST_REMEMBERED = 50_000
@@ -56,7 +55,7 @@ def find_sessions(
     return AssistantSessions(
         tuple(sorted(sessions, key=lambda one: one.changed, reverse=True)),
         tuple(failures),
-        None if place.reads_conversations else NOT_READ,
+        None if place.reads_conversations else place.not_read,
     )
 
 

@@ -27,7 +27,7 @@ from nexus_context.assistants.sessions.model import AssistantSession, FolderScop
 from nexus_context.assistants.tracking.find import find_sessions
 from nexus_context.assistants.tracking.followers import is_live
 from nexus_context.assistants.views.set_up import find_mark, project_of
-from nexus_context.config.conversations import reads_conversations
+from nexus_context.config.conversations import explain_not_read, reads_conversations
 from nexus_context.config.merge import Effective
 from nexus_context.disk.files import which
 from nexus_context.folder.layers.walk import CONFIG_DIRECTORY
@@ -81,7 +81,12 @@ class FolderViews(NamedTuple):
 
 def read_views(surroundings: Surroundings, disk: Disk, settings: Effective) -> FolderViews:
     """The views of a folder now, by its sessions and files; `settings` are those of the folder."""
-    place = Place(surroundings.user_home, surroundings.environ, reads_conversations(settings))
+    place = Place(
+        surroundings.user_home,
+        surroundings.environ,
+        reads_conversations(settings),
+        explain_not_read(settings),
+    )
     folder = surroundings.folder
     project = project_of(surroundings, disk)
     above = tuple(each for each in parents(folder)[1:] if project.contains(each))

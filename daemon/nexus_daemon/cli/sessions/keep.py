@@ -6,7 +6,6 @@ from contextlib import contextmanager
 from typing import Any
 
 from nexus_context.assistants.mirror import FileOutcome, MirrorSummary, mirror_files
-from nexus_context.config.conversations import NOT_READ
 from nexus_context.disk import files
 from nexus_context.ledger.errors import LedgerError
 from nexus_context.text.visible import visible_line
@@ -20,8 +19,9 @@ LONG = 16 << 20
 
 def run_keep(options: argparse.Namespace) -> int:
     inputs, snapshot = load_inputs(), load_folder(options.folder)
-    if not place_of(snapshot).reads_conversations:
-        note(NOT_READ)
+    place = place_of(snapshot)
+    if not place.reads_conversations:
+        note(place.not_read)
         return 1
     folder = None if options.all else workspace_of(options.folder)
     with ledger_for(snapshot, writes=True) as ledger, _progress() as advance:

@@ -13,7 +13,6 @@ from nexus_context.assistants.mirror.file_search import FileHit, FileSearch, sea
 from nexus_context.assistants.sessions.model import AssistantSession
 from nexus_context.assistants.tracking import find_sessions
 from nexus_context.assistants.tracking.conversations import ListedConversation, belongs_to, program_title
-from nexus_context.config.conversations import NOT_READ
 from nexus_context.conversation.compaction.receipt import opaque_provider
 from nexus_context.conversation.message import Message, content_of, text_of
 from nexus_context.conversation.summary import readable
@@ -96,7 +95,7 @@ def _find_anywhere(client: FolderClient, name: str, error: RequestError) -> List
         if begun:
             break
     if not begun and not place.reads_conversations:
-        raise RequestError(f"{error} {NOT_READ}", code=error.code) from error
+        raise RequestError(f"{error} {place.not_read}", code=error.code) from error
     if all(each.kept is not None and each.kept.workspace == here for each in begun):
         raise error  # which names them
     ids = ", ".join(repr(each.short_name) for each in begun[:MOST_NAMED])
@@ -259,8 +258,9 @@ def run_search(options: argparse.Namespace) -> int:
     root = None if options.all else workspace_of(options.folder)
     with reading("sessions", absolute(options.folder)) as client:
         matches = _search(client, query, options)
-        if not client.place().reads_conversations:
-            note(NOT_READ)
+        place = client.place()
+        if not place.reads_conversations:
+            note(place.not_read)
     hits, named, files = matches
     complain_of_files(files.failures)
     if options.json:

@@ -180,7 +180,21 @@ def test_what_does_not_count(name: str, text: str, expected: list[tuple[str, ...
                 "//- /work/CLAUDE.md\nX\n//- /home/.claude/settings.json\n"
                 '{"env": {"CLAUDE_CODE_DISABLE_CLAUDE_MDS": 1}}\n'
             ),
-            snapshot(["`CLAUDE_CODE_DISABLE_CLAUDE_MDS` is set, in settings or as a variable."]),
+            snapshot(["`CLAUDE_CODE_DISABLE_CLAUDE_MDS` is set (~/.claude/settings.json:1)."]),
+        ),
+        (
+            (
+                "//- /work/CLAUDE.local.md\nX\n//- /home/x\n//- /work/.claude/settings.json\n"
+                '{"claudeMdExcludes": [\n  "**/none.md",\n  "**/CLAUDE.local.md"\n]}\n'
+            ),
+            snapshot(["The setting `claudeMdExcludes` (.claude/settings.json:3) leaves it out."]),
+        ),
+        (
+            (
+                "//- /work/AGENTS.md\nX\n//- /home/.claude/settings.json\n"
+                '{"pluginConfigs": {"agents-md@builtin": {"options": {\n"instructionFiles": "claude-md"}}}}\n'
+            ),
+            snapshot(["The setting `instructionFiles` (~/.claude/settings.json:2) says so."]),
         ),
     ],
 )
