@@ -10,9 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nexus_context.config.picked_model import ModelChoice
 from nexus_context.conversation.times import local_time
 from nexus_context.folder.prompt.file_parts import PlacedFile, Share, counted_shares, placed, shares
 from nexus_context.folder.prompt.token_attribution import tokens_by_path
+from nexus_context.folder.request_prompt import for_choice
 from nexus_context.folder.snapshot import Snapshot
 from nexus_context.tokens import ScaledCounter, SimpleTokenCounter, TiktokenCounter, TokenCounter
 from nexus_context.turn.models import model_of
@@ -300,6 +302,38 @@ def test_the_cause_is_in_the_title_and_the_advice_in_the_tooltip(
         (f"not sent: {title or NOTHING}", f"Nexus does not send it: {title or NOTHING}")
     )
     assert command.get("tooltip") == (None if tooltip is None else f"Nexus does not send it: {tooltip}")
+
+
+@pytest.mark.parametrize(
+    ("config", "choice", "tooltip"),
+    [
+        ("{}", None, "The window is a guess: no model is set."),
+        ('{"provider": {"model": "none"}}', None, "The window is a guess: none is not a known model."),
+        (
+            '{"provider": {"model": "gpt-4o"}}',
+            None,
+            "The window is that of gpt-4o, the model of the settings.",
+        ),
+        (
+            '{"provider": {"model": "gpt-4o"}, "context": {"max_tokens": 9000}}',
+            None,
+            "The window is that of gpt-4o, the model of the settings, at most 9,000 by `context.max_tokens`.",
+        ),
+        (
+            '{"provider": {"model": "gpt-4o"}}',
+            ModelChoice("claude-sonnet-5", 1_000_000),
+            "The window is that of claude-sonnet-5, which is picked here.",
+        ),
+    ],
+)
+def test_the_tooltip_says_whose_window_it_is(
+    tmp_path: Path, config: str, choice: ModelChoice | None, tooltip: str
+) -> None:
+    text = f"//- /a/.nexus3/config.json\n{config}\n//- /a/AGENTS.md\nUse tabs.$0\n"
+    fixture = write_fixture(text, tmp_path)
+    snapshot = for_choice(load_folder(fixture, "/a"), choice)
+    command = lenses_of(snapshot, fixture.cursor_path or "", "utf-16")[0]["command"]
+    assert command["tooltip"] == f"{tooltip} A request may take it without the reserve."
 
 
 WORDS = st.text("ab \n#@`-é😀\r", max_size=40)

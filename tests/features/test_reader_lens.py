@@ -12,7 +12,7 @@ from nexus_context.assistants.reading.model import Surroundings
 from nexus_context.assistants.views.profile import read_profile
 from nexus_context.assistants.views.readers import file_uses
 from nexus_daemon.api.assistant_views import build_preview
-from nexus_daemon.features.reader_lens import FileReader, reader_lenses
+from nexus_daemon.features.reader_lens import FileReader, RequestRoom, reader_lenses
 from nexus_daemon.lsp.convert import Locator, Texts
 from support.fixture import write_fixture
 
@@ -31,7 +31,8 @@ def lens(text: str, program: str, root: Path, window: int | None = 200_000) -> A
     if use is None:
         return None, None
     preview = build_preview(profile, Locator(profile, "utf-32"), 1)
-    reader = FileReader(profile, use, window, preview)
+    room = None if window is None else RequestRoom(window, "Of a model.")
+    reader = FileReader(profile, use, room, preview)
     [found] = reader_lenses([reader], path, Locator(Texts(), "utf-32"), folder="file:///a")
     command = msgspec.to_builtins(found)["command"]
     [target] = command["arguments"]
@@ -68,6 +69,7 @@ def test_what_an_assistant_does_with_a_file(
         assert command["tooltip"].startswith(title.partition(":")[0])
     else:
         assert (command and command["title"]) == title
+        assert command is None or command["tooltip"].endswith(": Of a model.")
 
 
 def test_a_file_that_is_cut_says_where(tmp_path: Path) -> None:

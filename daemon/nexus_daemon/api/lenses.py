@@ -18,7 +18,7 @@ from nexus_daemon import protocol
 from nexus_daemon.api import mcp
 from nexus_daemon.api.assistant_views import build_preview
 from nexus_daemon.features.code_lens import code_lenses
-from nexus_daemon.features.reader_lens import FileReader, reader_lenses
+from nexus_daemon.features.reader_lens import FileReader, RequestRoom, reader_lenses
 from nexus_daemon.features.server_lens import names_servers, server_lenses
 from nexus_daemon.lsp.convert import Locator
 
@@ -54,7 +54,7 @@ def _all_lenses(
         use = file_uses(profile).get(view.path)
         preview = build_preview(profile, Locator(profile, encoding), view.snapshot.revision)
         change = _change(view.path, profile, disk) if use is not None and use.use in ("sent", "cut") else 0
-        readers.append(FileReader(profile, use or UNREAD, _window(each), preview, change=change))
+        readers.append(FileReader(profile, use or UNREAD, _room(each), preview, change=change))
     if all(reader.use is UNREAD for reader in readers):
         readers = []  # no assistant knows the file
     locate = Locator(view.snapshot.layers, encoding)
@@ -71,9 +71,15 @@ def _change(path: str, profile: Profile, disk: Disk) -> int:
     return counter.count(unsaved) - counter.count(saved)
 
 
-def _window(view: FolderView) -> int | None:
-    limits = get_model_limits(view.model or PROGRAMS[view.name].instructions.assistant.model)
-    return limits.available(None, 0) if limits.known else None
+def _room(view: FolderView) -> RequestRoom | None:
+    """What a request to the model of a view may take; None if that is not known."""
+    model = view.model or PROGRAMS[view.name].instructions.assistant.model
+    limits = get_model_limits(model)
+    if not limits.known:
+        return None
+    available = limits.available(None, 0)
+    why = "the model of its last session here" if view.model else "no session here names another one"
+    return RequestRoom(available, f"A request to {model} may take {available:,} tokens: {why}.")
 
 
 def _server_lenses(view: "View", encoding: str, servers: list[protocol.ServerInfo]) -> list[dict[str, Any]]:

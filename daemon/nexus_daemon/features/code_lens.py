@@ -19,6 +19,7 @@ The first count of a long text is slow: call this in a worker thread.
 from os.path import basename, curdir, dirname, pardir, relpath, sep, split
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from nexus_context.config.picked_model import MAX_TOKENS, MODEL, PICKED
 from nexus_context.errors import Span
 from nexus_context.folder.layers.model import LayerFile
 from nexus_context.folder.layers.walk import ASSISTANT_DIRECTORIES
@@ -134,10 +135,13 @@ def _lenses(snapshot: "Snapshot", path: str) -> list[_Lens]:
     else:
         top = _cost_when_sent(snapshot, path, place, counter)
         top += f" · {tokens_text(total, counter)} when it is activated" if skill is not None else ""
+    tooltip = "" if why is None else why.tooltip
+    if why is None and conditional is None:
+        tooltip = _window_source(snapshot)
     imports = {"heading": "", "import": " imported"}
     whole = None if why is not None else _place_of(snapshot, path)
     return [
-        _Lens(_TOP, f"Nexus: {top}", whole, "" if why is None else why.tooltip),
+        _Lens(_TOP, f"Nexus: {top}", whole, tooltip),
         *(_Lens(share.source, f"{tokens}{imports[share.kind]}", span) for share, tokens, span in parts),
     ]
 
@@ -166,6 +170,26 @@ def _cost_when_sent(snapshot: "Snapshot", path: str, where: PlacedFile | None, c
         else tokens_text(tokens, counter)
     )
     return f"{figure} · {share_text(tokens, available, sign)} · sent with every request"
+
+
+def _window_source(snapshot: "Snapshot") -> str:
+    """Say which model's window the share is of."""
+    effective, limits = snapshot.effective, model_of(snapshot, None)[0]
+    model, most = effective.get(MODEL), effective.get(MAX_TOKENS)
+    picked = [
+        name
+        for name in (MODEL, MAX_TOKENS)
+        for each in effective.provenance.get(name, ())
+        if each.wins and each.layer == PICKED
+    ]
+    source = f"that of {model}, {'which is picked here' if MODEL in picked else 'the model of the settings'}"
+    if not model:
+        source = "a guess: no model is set"
+    elif not limits.known:
+        source = f"a guess: {model} is not a known model"
+    is_narrowed = most is not None and MAX_TOKENS not in picked
+    narrows = f", at most {most:,} by `context.max_tokens`" if is_narrowed else ""
+    return f"The window is {source}{narrows}. A request may take it without the reserve."
 
 
 def _conditional(snapshot: "Snapshot", path: str) -> LayerFile | None:

@@ -1,7 +1,8 @@
 """LSP code lenses: what each assistant in use does with an instruction file, one each on its first line.
 
 1. A file that is sent shows its tokens, and their share of the window of the assistant's model; one that is
-   cut, where; one that is sent later, when; one that is not read, why. The tooltip has the whole reason.
+   cut, where; one that is sent later, when; one that is not read, why. The tooltip has the whole reason, and
+   which model's window that is.
 2. The command is that of `code_lens`; its argument names the assistant. `prompt` is a range of the text of
    `nexus/context/preview` for that assistant.
 """
@@ -21,16 +22,23 @@ from nexus_daemon.protocol.shapes import Range
 LONGEST_REASON = 70  # characters of a reason in a title; the tooltip has all of it
 
 
+class RequestRoom(NamedTuple):
+    """What a request to a model may take, in tokens; `source` says in a sentence which model, and why."""
+
+    tokens: int
+    source: str
+
+
 class FileReader(NamedTuple):
     """An assistant and what it does with a file.
 
-    `window` is what a request to its model may take, in tokens, where that is known. `preview` is the text
-    that it sends. `change` is what the unsaved text adds to the tokens of the saved one.
+    `room` is None where the window of its model is not known. `preview` is the text that it sends. `change`
+    is what the unsaved text adds to the tokens of the saved one.
     """
 
     profile: Profile
     use: AssistantUse
-    window: int | None
+    room: RequestRoom | None
     preview: Preview
     change: int = 0
 
@@ -56,8 +64,10 @@ def _lenses(
         if ranges:
             target["prompt"] = Range(ranges[0].start, ranges[-1].end)
         command = {"title": _title(reader), "command": COMMAND, "arguments": [target]}
-        if reader.use.reason is not None:
-            command["tooltip"] = f"{reader.profile.assistant.title}: {visible_line(reader.use.reason)}"
+        room = reader.room if reader.use.use in ("sent", "cut") else None
+        sentences = filter(None, (reader.use.reason, room and room.source))
+        if tooltip := " ".join(sentences):
+            command["tooltip"] = f"{reader.profile.assistant.title}: {visible_line(tooltip)}"
         yield {"range": where, "command": command}
 
 
@@ -71,7 +81,7 @@ def _title(reader: FileReader) -> str:
     tokens = f"{title}: {'' if use.exact else '≈ '}{use.tokens:,} token{'' if use.tokens == 1 else 's'}"
     if use.use == "later":
         return f"{tokens} · all of it later"
-    share = "" if reader.window is None else f" · {share_text(use.tokens, reader.window)}"
+    share = "" if reader.room is None else f" · {share_text(use.tokens, reader.room.tokens)}"
     change = f" · {reader.change:+,} unsaved" if reader.change else ""
     return f"{tokens}{share}{change} · {reason}" if use.use == "cut" else f"{tokens}{share}{change}"
 

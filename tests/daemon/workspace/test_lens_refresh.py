@@ -25,8 +25,12 @@ async def window(desk: Desk, *, refresh: bool) -> Talk:
 
 
 async def titles(desk: Desk, talk: Talk, message_id: int, path: str = NEXUS) -> list[str]:
+    return [each["title"] for each in await commands(desk, talk, message_id, path)]
+
+
+async def commands(desk: Desk, talk: Talk, message_id: int, path: str) -> list[Any]:
     talk.send(call(message_id, "textDocument/codeLens", {"textDocument": {"uri": desk.uri(path)}}))
-    return [one["command"]["title"] for one in (await desk.reply(talk, message_id))["result"]]
+    return [each["command"] for each in (await desk.reply(talk, message_id))["result"]]
 
 
 def asked(talk: Talk) -> list[Message]:
@@ -86,6 +90,10 @@ def test_the_assistants_in_use_say_what_they_do_with_a_file(tmp_path: Path) -> N
             "Codex: not read · reads AGENTS.md, not CLAUDE.md",
             "Nexus: ≈ N tokens · not sent: it has no effect beside NEXUS.md",
         ]
+        tooltip = (await commands(desk, talk, 9, "/a/CLAUDE.md"))[0]["tooltip"]
+        assert re.sub(r"[\d,]+ tokens", "N tokens", tooltip) == (
+            "Claude Code: A request to claude-sonnet-5 may take N tokens: no session here names another one."
+        )
         desk.open(talk, "/a/CLAUDE.md", "Word after word.\n" * 100)
         typed = await titles(desk, talk, 3, "/a/CLAUDE.md")
         assert tokens_of(typed[0]) > tokens_of(first[0])
