@@ -198,11 +198,12 @@ def _check_assistant(folder: Path, path: Path, options: argparse.Namespace) -> i
     checked = checked._replace(problems=heard.problems)
     file = None if is_dir(str(path)) else path
     if file is not None:
-        if os.path.realpath(file) not in checked.layers.texts:
+        own_problems = _of_file(file, checked.problems)
+        if not own_problems and os.path.realpath(file) not in checked.layers.texts:
             return _wrong(
                 f"Nothing was checked: {checked.readers.removeprefix('read by ')} does not read {file}."
             )
-        checked = checked._replace(problems=_of_file(file, checked.problems))
+        checked = checked._replace(problems=own_problems)
         heard = heard._replace(silenced=_of_file(file, heard.silenced))
     project = check_assistant.project_at(folder)
     budget = None
