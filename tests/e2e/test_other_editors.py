@@ -104,7 +104,7 @@ def test_features_in_emacs(home: SharedHome) -> None:
     if "no eglot" in told:
         pytest.skip("Emacs has no eglot")
     assert told["exit"] == 0, told
-    assert "In force: " in told["hover"]
+    assert "In force from one file: " in told["hover"]
     assert told["definition"] == ["settings.json", 1]
     assert any("defaultShell" in each for each in told["completion"])
     servers, rules = told["renamed"]

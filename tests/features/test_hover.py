@@ -67,7 +67,7 @@ def test_answers_of_several_views() -> None:
         ExplainAnswer("nexus", "1", "The default of Nexus.", note="Mind <this>."),
     ]
     assert answers_text(answers, lambda uri: uri.removeprefix("file://")) == (
-        '**Codex**: Who \\*acts\\*.\n\nIn force.\n\nIn force: `["a"]`\n\n'
+        '**Codex**: Who \\*acts\\*.\n\nIn force: `["a"]`\n\n'
         '- [/a/x.json:3](file:///a/x.json#L3) `["a"]`\n'
         '- [/h/y\\_z.json:3](file:///h/y_z.json#L3) `` ["`"] `` (does not count)\n\n---\n\n'
         "**Nexus**: The default of Nexus.\n\nMind \\<this\\>."

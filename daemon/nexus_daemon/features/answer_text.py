@@ -23,14 +23,14 @@ def answers_text(answers: Sequence[ExplainAnswer], shorten: Shorten) -> str:
 
 
 def _blocks(answer: ExplainAnswer, shorten: Shorten) -> Iterator[str]:
-    title = f"**{view_title(answer.assistant)}**"
+    title, reason = f"**{view_title(answer.assistant)}**", escaped(answer.reason)
+    if answer.value is not None:
+        reason = f"{reason.removesuffix('.')}: {code(as_json(answer.value))}"
     if answer.documentation:
         yield f"{title}: {escaped(answer.documentation)}"
-        yield escaped(answer.reason)
+        yield reason
     else:
-        yield f"{title}: {escaped(answer.reason)}"
-    if answer.value is not None:
-        yield f"In force: {code(as_json(answer.value))}"
+        yield f"{title}: {reason}"
     if answer.chain:
         yield "\n".join(_row(link, shorten) for link in answer.chain)
     if answer.tokens:

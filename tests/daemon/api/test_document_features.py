@@ -65,7 +65,7 @@ def test_a_key_of_another_program_says_its_value_and_where_it_is_from(tmp_path: 
         shown = await ask(desk, talk, 1, "hover", path, **model)
         text = shown["contents"]["value"]
         assert shown["contents"]["kind"] == "plaintext"
-        assert 'In force: "opus"' in text
+        assert 'In force from one file: "opus"' in text
         assert '- .claude/settings.json:2 "opus"' in text
         assert '.claude/settings.json:1 "sonnet" (does not count)' in text
         (place,) = await ask(desk, talk, 2, "definition", path, **model)

@@ -49,7 +49,7 @@ test("a hover on a key says what it does, its value, and which file decides", as
     () => hover(bench),
     (shown) => shown.includes("Claude Code"),
   );
-  expect(text).toContain('In force: "opus"');
+  expect(text).toContain('In force from one file: "opus"');
   expect(text).toContain(".claude/settings.json:2");
 });
 
