@@ -227,32 +227,21 @@ def _documents(connection: Connection) -> dict[str, Callable[[Any], Any]]:
     def closed(params: lsp_types.DidCloseParams) -> None:
         connection.documents.closed(params.text_document.uri)
 
+    async def answer_document(method: str, params: Any) -> Any:
+        connection.start()
+        handler = _handlers.get(method)
+        if handler is None:  # its import takes long
+            handler = await connection.work(lambda: api.documents.handlers.handler_of(method))
+            _handlers[method] = handler
+        return await handler(connection, params)
+
     async def code_action(params: lsp_types.CodeActionParams) -> list[dict[str, Any]]:
-        uri = params.text_document.uri
         only = params.context.only
-        if only is not None and not any(kind in ("", "quickfix") for kind in only):
+        has_fixes = only is None or any(kind in ("", "quickfix") for kind in only)
+        if not has_fixes and not any(kind.startswith("refactor") for kind in only or ()):
             return []  # fix-on-save asks for source actions
-        view = await connection.documents.view_of(uri)
-        program_check = await connection.documents.program_check(uri)
-        encoding, overlays = connection.capabilities.position_encoding, connection.folders.overlays
-        editing, actions = connection.documents.editing(), list[dict[str, Any]]()
-        if view is not None:
-            locate = convert.Locator(view.snapshot.layers, encoding, overlays)
-            span = locate.span(view.path, params.range)
-            # with all layers, which are imported by now
-            code_actions = features.code_actions.code_actions
-            actions += code_actions(view.snapshot, view.path, span, locate=locate, editing=editing)
-        if program_check is not None:
-            path, check = program_check
-            locate = convert.Locator(check.layers, encoding, overlays)
-            actions += features.code_actions.fix_actions(
-                check.problems,
-                path,
-                locate.span(path, params.range),
-                locate=locate,
-                editing=editing,
-                minders=check.minders,
-            )
+        actions = await _quick_fixes(connection, params) if has_fixes else []
+        actions += await answer_document("textDocument/codeAction", params) or []
         edits = [action["edit"] for action in actions]
         return [action for number, action in enumerate(actions) if action["edit"] not in edits[:number]]
 
@@ -266,14 +255,6 @@ def _documents(connection: Connection) -> dict[str, Callable[[Any], Any]]:
         lenses_of = await connection.work(lambda: api.lenses.lenses_of)  # its import takes long
         return await lenses_of(connection, view)
 
-    async def answer_document(method: str, params: Any) -> Any:
-        connection.start()
-        handler = _handlers.get(method)
-        if handler is None:  # its import takes long
-            handler = await connection.work(lambda: api.documents.handlers.handler_of(method))
-            _handlers[method] = handler
-        return await handler(connection, params)
-
     return {
         "textDocument/didOpen": opened,
         "textDocument/didChange": changed,
@@ -282,3 +263,30 @@ def _documents(connection: Connection) -> dict[str, Callable[[Any], Any]]:
         "textDocument/codeLens": code_lens,
         **{method: partial(answer_document, method) for method in DOCUMENT_FEATURES},
     }
+
+
+async def _quick_fixes(connection: Connection, params: lsp_types.CodeActionParams) -> list[dict[str, Any]]:
+    """The fixes of problems at a place."""
+    uri = params.text_document.uri
+    view = await connection.documents.view_of(uri)
+    program_check = await connection.documents.program_check(uri)
+    encoding, overlays = connection.capabilities.position_encoding, connection.folders.overlays
+    editing, actions = connection.documents.editing(), list[dict[str, Any]]()
+    if view is not None:
+        locate = convert.Locator(view.snapshot.layers, encoding, overlays)
+        span = locate.span(view.path, params.range)
+        # with all layers, which are imported by now
+        code_actions = features.code_actions.code_actions
+        actions += code_actions(view.snapshot, view.path, span, locate=locate, editing=editing)
+    if program_check is not None:
+        path, check = program_check
+        locate = convert.Locator(check.layers, encoding, overlays)
+        actions += features.code_actions.fix_actions(
+            check.problems,
+            path,
+            locate.span(path, params.range),
+            locate=locate,
+            editing=editing,
+            minders=check.minders,
+        )
+    return actions

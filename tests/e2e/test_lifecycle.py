@@ -63,7 +63,7 @@ def test_what_a_client_learns_from_initialize(editor: Editor) -> None:
     capabilities = reply["capabilities"]
     assert capabilities["positionEncoding"] == "utf-8"
     assert capabilities["textDocumentSync"]["openClose"] is True
-    assert capabilities["codeActionProvider"] == {"codeActionKinds": ["quickfix"]}
+    assert capabilities["codeActionProvider"] == {"codeActionKinds": ["quickfix", "refactor.extract"]}
     assert capabilities["workspace"]["workspaceFolders"] == {"supported": True, "changeNotifications": True}
     commands = [
         *("nexus.context.layers", "nexus.context.preview", "nexus.context.usage", "nexus.showInContext"),

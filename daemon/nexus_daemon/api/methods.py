@@ -261,7 +261,7 @@ FEATURES: dict[str, Any] = {
     "textDocument/didOpen": None,
     "textDocument/didChange": None,
     "textDocument/didClose": None,
-    "textDocument/codeAction": {"codeActionKinds": ["quickfix"]},
+    "textDocument/codeAction": {"codeActionKinds": ["quickfix", "refactor.extract"]},
     "textDocument/codeLens": {"resolveProvider": False},
     **DOCUMENT_FEATURES,
 }

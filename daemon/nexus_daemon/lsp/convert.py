@@ -167,7 +167,7 @@ class Locator:
 
     def beside(self, texts: Mapping[str, str]) -> "Locator":
         """Return a locator with more files; the snapshot's own texts take precedence."""
-        return Locator(Texts(ChainMap(dict(self._texts), dict(texts))), self._encoding)
+        return Locator(Texts(ChainMap(dict(self._texts), dict(texts))), self._encoding, self._unsaved)
 
     def uri(self, path: str) -> str:
         return path_to_uri(path)

@@ -333,3 +333,72 @@ def test_a_lens_says_what_the_unsaved_text_adds(tmp_path: Path) -> None:
         assert re.search(r" · \+[1-9] unsaved$", lens["command"]["title"])
 
     tell_story(tmp_path, story)
+
+
+CREATES = {"workspace": {"workspaceEdit": {"documentChanges": True, "resourceOperations": ["create"]}}}
+
+
+async def actions_at(desk: Desk, talk: Talk, number: int, path: str, **params: Any) -> dict[str, Any]:
+    """The edits of the actions at a position, by their titles."""
+    position, only = params["position"], params.get("only")
+    found = await ask(
+        desk,
+        talk,
+        number,
+        "codeAction",
+        path,
+        range={"start": position, "end": position},
+        context={"diagnostics": [], **({"only": only} if only else {})},
+    )
+    return {each["title"]: each["edit"] for each in found}
+
+
+def test_a_section_moves_into_a_skill(tmp_path: Path) -> None:
+    async def story(desk: Desk) -> None:
+        text = "# Rules\nBe brief.\n## Release notes\n" + "Name every change.\n" * 20 + "## End\n"
+        write(desk, "/b/CLAUDE.md", text)
+        talk = await desk.client("/b", capabilities=CREATES)
+        desk.open(talk, "/b/CLAUDE.md", text)
+        found = await actions_at(
+            desk, talk, 1, "/b/CLAUDE.md", position={"line": 2, "character": 4}, only=["refactor"]
+        )
+        ((title, edit),) = found.items()
+        assert re.fullmatch(r"Move “Release notes” into a skill: ≈ \d+ tokens less in every request", title)
+        create, cut, skill = edit["documentChanges"]
+        path = desk.uri("/b/.claude/skills/release-notes/SKILL.md")
+        assert (create["kind"], create["uri"], skill["textDocument"]["uri"]) == ("create", path, path)
+        assert skill["edits"][0]["newText"].startswith(
+            "---\nname: release-notes\ndescription: Release notes\n---\n"
+        )
+        (removed,) = cut["edits"]
+        assert (removed["range"]["start"]["line"], removed["range"]["end"]["line"], removed["newText"]) == (
+            2,
+            23,
+            "",
+        )
+        assert await actions_at(desk, talk, 2, "/b/CLAUDE.md", position={"line": 0, "character": 4}) == {}
+        assert (
+            await actions_at(
+                desk, talk, 3, "/b/CLAUDE.md", position={"line": 2, "character": 4}, only=["source"]
+            )
+            == {}
+        )
+
+    tell_story(tmp_path, story)
+
+
+def test_an_import_without_a_file_names_the_nearest_or_creates_one(tmp_path: Path) -> None:
+    async def story(desk: Desk) -> None:
+        write(desk, "/b/docs/style.md", "Use four blanks.")
+        text = "See @docs/stlye.md\n"
+        write(desk, "/b/CLAUDE.md", text)
+        talk = await desk.client("/b", capabilities=CREATES)
+        desk.open(talk, "/b/CLAUDE.md", text)
+        found = await actions_at(desk, talk, 1, "/b/CLAUDE.md", position=at(text, "@docs"))
+        assert list(found)[-2:] == ["Import docs/style.md instead", "Create docs/stlye.md"]
+        (change,) = found["Import docs/style.md instead"]["documentChanges"]
+        assert change["edits"][0]["newText"] == "@docs/style.md"
+        create, _ = found["Create docs/stlye.md"]["documentChanges"]
+        assert create["uri"] == desk.uri("/b/docs/stlye.md")
+
+    tell_story(tmp_path, story)

@@ -119,6 +119,7 @@ def test_no_place_of_a_broken_document_is_too_much(tmp_path: Path, name: str) ->
             "range": Range(Position(0, 0), end),
             "positions": (position,),
             "new_name": "hub",
+            "context": lsp_types.CodeActionContext(),
         }
         for method, handler in HANDLERS.items():
             taken = lsp_types.HOT[method]

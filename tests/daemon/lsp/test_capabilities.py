@@ -56,7 +56,7 @@ def check(client: dict[str, Any]) -> dict[str, Any]:
     ],
 )
 def test_capabilities_are_those_that_pygls_derives(client: dict[str, Any]) -> None:
-    assert check(client)["codeActionProvider"] == {"codeActionKinds": ["quickfix"]}
+    assert check(client)["codeActionProvider"] == {"codeActionKinds": ["quickfix", "refactor.extract"]}
 
 
 def test_notifications_are_those_of_lsp() -> None:

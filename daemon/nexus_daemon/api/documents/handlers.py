@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from nexus_daemon.api.documents import completion, hovers, links, renames, structure
+from nexus_daemon.api.documents import actions, completion, hovers, links, renames, structure
 from nexus_daemon.api.documents.question import Question, question_of
 from nexus_daemon.api.documents.workspace_symbols import find_workspace_symbols
 
@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from nexus_daemon.windows.connection import Connection
 
 HANDLERS: Mapping[str, Callable[[Question, Any], Any]] = {
+    "textDocument/codeAction": actions.find_actions,
     "textDocument/completion": completion.complete,
     "textDocument/definition": links.find_definition,
     "textDocument/documentHighlight": links.find_highlights,
