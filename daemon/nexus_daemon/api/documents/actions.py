@@ -66,7 +66,8 @@ def _section_actions(question: Question, offset: int) -> Iterator[dict[str, Any]
         return
     section = document.text[heading.section.start : heading.section.end]
     name = skill_name(heading.title)
-    path = os.path.join(os.path.dirname(document.path), ".claude", "skills", name, "SKILL.md")
+    directory = os.path.dirname(document.path)
+    path = f"{directory}/.claude/skills/{name}/SKILL.md"
     if len(section) < SHORTEST or not name or scene.disk.exists(path):
         return
     profile = read_profile(CLAUDE_CODE, scene.surroundings, disk=scene.disk, counted=False)
