@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from nexus_context.assistants.programs import PROGRAMS
 from nexus_context.assistants.reading.disk import Disk
-from nexus_context.assistants.reading.model import Profile, Surroundings
+from nexus_context.assistants.reading.model import AssistantServer, Profile, Surroundings
 from nexus_context.assistants.tracking.in_use import NEXUS, FolderView, read_views
 from nexus_context.assistants.views.instruction_files import find_instruction_files
+from nexus_context.assistants.views.mcp_servers import find_server_key
 from nexus_context.assistants.views.profile import read_profile
 from nexus_context.assistants.views.readers import UNREAD, file_uses
 from nexus_context.tokens import counter_for, get_model_limits
@@ -19,12 +20,15 @@ from nexus_daemon.api import mcp
 from nexus_daemon.api.assistant_views import build_preview
 from nexus_daemon.features.code_lens import code_lenses
 from nexus_daemon.features.reader_lens import FileReader, RequestRoom, reader_lenses
-from nexus_daemon.features.server_lens import names_servers, server_lenses
-from nexus_daemon.lsp.convert import Locator
+from nexus_daemon.features.server_lens import ProgramServer, names_servers, program_lenses, server_lenses
+from nexus_daemon.lsp.convert import Locator, Texts, path_to_uri
 
 if TYPE_CHECKING:
     from nexus_daemon.windows.client_documents import View
     from nexus_daemon.windows.connection import Connection
+
+
+SETTINGS = (".json", ".jsonc", ".toml")
 
 
 async def lenses_of(client: "Connection", view: "View") -> list[dict[str, Any]]:
@@ -32,12 +36,13 @@ async def lenses_of(client: "Connection", view: "View") -> list[dict[str, Any]]:
     encoding = client.capabilities.position_encoding
     if view.agent is not None:  # only Nexus knows its agents
         return await client.work(_own_lenses, view, encoding)
-    if names_servers(view.snapshot, view.path):
-        listed = await mcp.servers(client, protocol.ServersParams(view.folder))
-        return await client.work(_server_lenses, view, encoding, listed.servers)
     inputs = client.folders.load_inputs
     surroundings = Surroundings(view.snapshot.folder, inputs.user_home, inputs.environ)
     disk = Disk(dict(client.folders.overlays))
+    if view.path.endswith(SETTINGS):
+        listed = await mcp.servers(client, protocol.ServersParams(view.folder))
+        about = {"surroundings": surroundings, "disk": disk, "servers": listed.servers}
+        return await client.read(_server_lenses, view, encoding, **about)
     return await client.read(_all_lenses, view, encoding, surroundings=surroundings, disk=disk)
 
 
@@ -82,8 +87,37 @@ def _room(view: FolderView) -> RequestRoom | None:
     return RequestRoom(available, f"A request to {model} may take {available:,} tokens: {why}.")
 
 
-def _server_lenses(view: "View", encoding: str, servers: list[protocol.ServerInfo]) -> list[dict[str, Any]]:
-    return server_lenses(view.snapshot, view.path, encoding, folder=view.folder, servers=servers)
+def _server_lenses(
+    view: "View",
+    encoding: str,
+    *,
+    surroundings: Surroundings,
+    disk: Disk,
+    servers: list[protocol.ServerInfo],
+) -> list[dict[str, Any]]:
+    """The lenses of the servers of a settings file: of the programs in use, and of Nexus where that is."""
+    in_use = read_views(surroundings, disk, view.snapshot.effective).in_use
+    known = {each.name: each for each in servers if each.uri == path_to_uri(view.path)}
+    taken = [
+        ProgramServer(
+            each.title, server, find_server_key(view.path, server.name, disk), known.get(server.name)
+        )
+        for each in in_use
+        if each.name != NEXUS
+        for server in _servers_of(each.name, surroundings, disk)
+        if server.path == view.path
+    ]
+    locate = Locator(Texts({view.path: disk.text(view.path) or ""}), encoding)
+    lenses = program_lenses(taken, view.path, locate)
+    if not names_servers(view.snapshot, view.path) or (taken and all(each.name != NEXUS for each in in_use)):
+        return lenses
+    own = server_lenses(view.snapshot, view.path, encoding, folder=view.folder, servers=servers)
+    return [*lenses, *own]
+
+
+def _servers_of(name: str, surroundings: Surroundings, disk: Disk) -> tuple[AssistantServer, ...]:
+    settings = PROGRAMS[name].settings(disk, surroundings)
+    return () if settings.stop else tuple(PROGRAMS[name].servers.read(disk, settings))
 
 
 def _own_lenses(view: "View", encoding: str) -> list[dict[str, Any]]:

@@ -4,25 +4,57 @@
    started for it: the tools of a server that does not run are those that it offered last.
 2. The second is what to do next: `Approve…`, `Start`, `Stop`, `Show what changed` or `Show log`.
 3. A server that another file overrides only says so.
-4. The command of a lens, `nexus.showServer`, is the client's, or else the server's (`api.server_answers`).
+4. Before those, each program in use that takes the server from the file has a lens: whether it starts there,
+   and its tools' tokens as far as Nexus has seen them.
+5. The command of a lens, `nexus.showServer`, is the client's, or else the server's (`api.server_answers`).
    Its argument names the server and the action; without an action, the server is described.
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from nexus_context.assistants.reading.model import AssistantServer
+from nexus_context.assistants.views.mcp_servers import STARTS
 from nexus_context.config.mcp import McpServer
 from nexus_context.errors import Span
 from nexus_context.text.visible import visible_line
-from nexus_daemon.features.server_text import flag_lines, state_text
+from nexus_daemon.features.server_text import flag_lines, state_text, tools_text
 from nexus_daemon.lsp.convert import Locator
 from nexus_daemon.protocol.mcp import ServerInfo
 
 if TYPE_CHECKING:
     from nexus_context.folder.snapshot import Snapshot
 
+NOTHING = ""
+"""The command of a lens that only says something."""
 COMMAND = "nexus.showServer"
 LONGEST_ERROR = 100  # characters of an error in a title; the tooltip has all of it
+
+
+class ProgramServer(NamedTuple):
+    """A server that a program in use takes from a file: the program's title, and where the file names it.
+
+    `info` is what Nexus knows of the server, if it has seen its tools.
+    """
+
+    title: str
+    server: AssistantServer
+    span: Span
+    info: ServerInfo | None
+
+
+def program_lenses(servers: Sequence[ProgramServer], path: str, locate: Locator) -> list[dict[str, Any]]:
+    """Return a lens for each server of a file and program: whether it starts, and what its tools cost."""
+    lenses = []
+    for each in servers:
+        title = f"{each.title}: {STARTS[each.server.start]}"
+        if each.info is not None and each.info.tools:
+            title += f" · {tools_text(each.info)}"
+        command = {"title": title, "command": NOTHING}
+        if each.server.reason:
+            command["tooltip"] = visible_line(each.server.reason)
+        lenses.append({"range": locate.range(path, each.span), "command": command})
+    return lenses
 
 
 def names_servers(snapshot: "Snapshot", path: str) -> bool:

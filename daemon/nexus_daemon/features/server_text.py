@@ -26,10 +26,15 @@ def state_text(server: ServerInfo) -> str:
     """`ready · 12 tools · ≈ 3,400 tokens`: of a server that never ran, the state alone."""
     parts = [STATES.get(server.state, server.state)]
     if server.pin is not None:
-        number, sign = len(server.tools), "" if server.exact else "≈ "
-        parts.append(f"{number:,} tool{'' if number == 1 else 's'}")
-        parts.append(f"{sign}{server.tokens:,} token{'' if server.tokens == 1 else 's'}")
+        parts.append(tools_text(server))
     return " · ".join(parts)
+
+
+def tools_text(server: ServerInfo) -> str:
+    """`12 tools · ≈ 3,400 tokens`."""
+    number, sign = len(server.tools), "" if server.exact else "≈ "
+    tools = f"{number:,} tool{'' if number == 1 else 's'}"
+    return f"{tools} · {sign}{server.tokens:,} token{'' if server.tokens == 1 else 's'}"
 
 
 def launch_lines(server: ServerInfo, path: str) -> Iterator[str]:

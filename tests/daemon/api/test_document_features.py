@@ -402,3 +402,19 @@ def test_an_import_without_a_file_names_the_nearest_or_creates_one(tmp_path: Pat
         assert create["uri"] == desk.uri("/b/docs/stlye.md")
 
     tell_story(tmp_path, story)
+
+
+def test_a_server_says_what_each_program_in_use_does_with_it(tmp_path: Path) -> None:
+    async def story(desk: Desk) -> None:
+        write(desk, "/b/CLAUDE.md", "Be brief.\n")
+        write(desk, "/b/.mcp.json", SERVERS)
+        write(desk, "/b/.gemini/settings.json", '{"mcpServers": {"shop": {"command": "s"}}}')
+        talk = await desk.client("/b")
+        desk.open(talk, "/b/.mcp.json", SERVERS)
+        lenses = await ask(desk, talk, 1, "codeLens", "/b/.mcp.json")
+        assert [each["command"]["title"] for each in lenses] == ["Claude Code: waits for approval"] * 2
+        desk.open(talk, "/b/.gemini/settings.json", '{"mcpServers": {"shop": {"command": "s"}}}')
+        (lens,) = await ask(desk, talk, 2, "codeLens", "/b/.gemini/settings.json")
+        assert lens["command"]["title"].startswith("Gemini CLI: ")
+
+    tell_story(tmp_path, story)
