@@ -58,6 +58,9 @@ observe.run(function()
   observe.wait('the announcement', function()
     return messages[#messages]:find('runs in') ~= nil
   end)
+  observe.wait('the status line of Claude Code', function()
+    return require('nexus').statusline():find('^claude%-code ≈') ~= nil
+  end)
   seen.announced = messages[#messages]
   local again = { input_tokens = 10, cache_read_input_tokens = 18990, output_tokens = 5 }
   vim.fn.writefile(record(2, again), projects .. '/s1.jsonl', 'a')

@@ -246,7 +246,7 @@ function M.assistant(call)
 end
 
 --- Handler of nexus/assistant/didChange: says once that a session runs here, and fires `User NexusAssistantChanged`.
-function M.on_change(_, params)
+function M.on_change(_, params, context)
   local key = params.workspaceFolder .. ' ' .. params.id
   if params.reason ~= 'idle' and not announced[key] then
     announced[key] = true
@@ -254,6 +254,7 @@ function M.on_change(_, params)
     local message = 'nexus: %s runs in %s: :NexusAssistant %s'
     vim.notify(message:format(TITLES[params.assistant] or params.assistant, folder, params.assistant))
   end
+  require('nexus').refresh_view(vim.lsp.get_client_by_id(context.client_id), params.workspaceFolder)
   vim.api.nvim_exec_autocmds('User', { pattern = 'NexusAssistantChanged', modeline = false, data = params })
 end
 

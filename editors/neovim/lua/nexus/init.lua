@@ -5,6 +5,9 @@ local M = {}
 --- Last usage by folder path: the `usage` of nexus/context/didChange.
 ---@type table<string, table>
 M.usage = {}
+--- By folder path, where an assistant is the view to show: its `name`, and its `usage`.
+---@type table<string, table>
+M.view = {}
 
 --- Files outside the known places that are part of a context, such as imports: path → true.
 local sources = {}
@@ -198,9 +201,37 @@ function M.request(method, folder, params, on_result)
   end)
 end
 
+--- Ask for the view that a folder shows; where that is an assistant, for what that reads.
+function M.refresh_view(client, folder_uri)
+  if not client then
+    return
+  end
+  local folder = { workspaceFolder = folder_uri }
+  client:request('nexus/view/list', folder, function(_, listed)
+    if not listed then
+      return
+    end
+    local function keep(view)
+      M.view[vim.uri_to_fname(folder_uri)] = view
+      vim.cmd.redrawstatus({ bang = true })
+    end
+    if listed.chosen == 'nexus' then
+      keep(nil)
+      return
+    end
+    local asked = { workspaceFolder = folder_uri, assistant = listed.chosen }
+    client:request('nexus/context/usage', asked, function(_, usage)
+      if usage then
+        keep({ name = listed.chosen, usage = usage })
+      end
+    end)
+  end)
+end
+
 --- Handler of nexus/context/didChange: keeps the figures and fires `User NexusContextChanged`.
-function M.on_context_change(_, params)
+function M.on_context_change(_, params, context)
   M.usage[vim.uri_to_fname(params.workspaceFolder)] = params.usage
+  M.refresh_view(context and vim.lsp.get_client_by_id(context.client_id), params.workspaceFolder)
   for _, row in ipairs(params.usage.rows) do
     if row.source then
       sources[vim.uri_to_fname(row.source.uri)] = true
@@ -226,7 +257,8 @@ local function short(tokens)
   return ((unit == '' or value >= 99.95) and '%.0f' or '%.1f'):format(value):gsub('%.0$', '') .. unit
 end
 
---- What the context of a buffer's folder costs, e.g. `nexus 2.1k/126k 1.7 %`; empty when nothing is known of it.
+--- What each request costs in a buffer's folder, of the view that is shown there: `nexus 2.1k/126k 1.7 %`,
+--- `claude-code ≈30.1k/1M 3.0 %`; empty when nothing is known of it.
 ---@param buffer? integer
 ---@return string
 function M.statusline(buffer)
@@ -238,11 +270,13 @@ function M.statusline(buffer)
       innermost = folder
     end
   end
-  local usage = M.usage[innermost]
+  local view = innermost and M.view[innermost]
+  local usage = view and view.usage or M.usage[innermost]
   if not usage then
     return ''
   end
-  return ('nexus %s%s/%s %.1f %%%s'):format(
+  return ('%s %s%s/%s %.1f %%%s'):format(
+    view and view.name or 'nexus',
     usage.counter.exact and '' or '≈',
     short(usage.total),
     short(usage.available),
