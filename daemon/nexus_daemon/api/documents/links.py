@@ -8,14 +8,15 @@ from nexus_daemon.api.documents.importing import find_imports_of, importing_text
 from nexus_daemon.api.documents.question import Question
 from nexus_daemon.api.documents.renames import server_at, server_uses
 from nexus_daemon.features import import_links
+from nexus_daemon.features.setting_links import setting_links
 from nexus_daemon.lsp import lsp_types
 from nexus_daemon.lsp.convert import Locator, Texts
 
 
 def find_document_links(question: Question, _: lsp_types.DocumentParams) -> list[dict[str, Any]]:
-    """The imports of an instruction file that lead to a file."""
+    """The imports of an instruction file and the values of settings that lead to a file."""
     if question.document.kind != "instructions":
-        return []
+        return setting_links(question.document, is_file=question.is_file)
     return import_links.import_links(question.document, is_file=question.is_file)
 
 
