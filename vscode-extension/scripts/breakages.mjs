@@ -174,6 +174,54 @@ export const BREAKAGES = [
     file: "shared",
     noticedBy: "a restart in VS Code is one of the daemon, and the others go on with the next one",
   },
+  {
+    name: "a definition stays where it is",
+    edits: [
+      {
+        file: "daemon/nexus_daemon/features/import_links.py",
+        find: '{"uri": locate.uri(target), "range": locate.range(target, TOP)}',
+        put: '{"uri": locate.uri(document.path), "range": locate.range(target, TOP)}',
+      },
+    ],
+    file: "features",
+    noticedBy: "F12 on an import opens its file, and the section's tokens stand behind its heading",
+  },
+  {
+    name: "hovers say nothing of the value in force",
+    edits: [
+      {
+        file: `${FEATURES}/answer_text.py`,
+        find: "    if answer.value is not None:\n",
+        put: "    if False:\n",
+      },
+    ],
+    file: "features",
+    noticedBy: "a hover on a key says what it does, its value, and which file decides",
+  },
+  {
+    name: "a key that is there is offered once more",
+    edits: [
+      {
+        file: `${FEATURES}/completion.py`,
+        find: "unique = {key.name: key for key in reversed(missing)}",
+        put: "unique = {str(n): key for n, key in enumerate([*missing, *missing])}",
+      },
+    ],
+    file: "features",
+    noticedBy: "a key is completed with its value, once",
+  },
+  {
+    name: "a rename forgets the rules that name a server",
+    edits: [
+      {
+        file: "context/nexus_context/assistants/views/server_uses.py",
+        find: '    is_rule = rest != text and (not rest or rest.startswith(("__", "(")))\n',
+        put: "    is_rule = False\n",
+      },
+    ],
+    file: "features",
+    noticedBy: "F2 gives a server another name in every file that names it",
+  },
 ];
 
 /**

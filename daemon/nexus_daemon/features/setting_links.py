@@ -1,6 +1,6 @@
 """Document links of settings: a value that names a file leads there.
 
-A path is relative to the directory of the file, or to the one above a directory of settings such as `.claude`;
+A path is relative to the directory of the file, or to the one above a directory of settings (`.claude`);
 `~/` is the home. Only files that exist are links.
 """
 
