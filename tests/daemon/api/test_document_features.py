@@ -135,6 +135,7 @@ def test_what_may_be_written_in_settings(tmp_path: Path) -> None:
             ('{"permissions": {"allow": [], $0}}', "defaultMode", "allow"),
             ('{"hooks": {"$0', "PreToolUse", "model"),
             ('{"permissions": {"allow": ["$0', "Bash", "default"),
+            ('{"permissions": {"deny": ["$0', "mcp__github", "github"),
             ('{"enabledMcpjsonServers": ["$0"]}', "github", "Bash"),
             ('{"model": "$0"}', "claude-sonnet-5", "gpt-5"),
         ]

@@ -90,18 +90,20 @@ def _value_suggestions(
         if key.name.lower().endswith("model") and not key.values:
             yield from _models(name)
     last = next((step for step in reversed(pointer) if isinstance(step, str)), "")
-    if name == "claude-code" and last in _SERVER_LISTS:
-        reader = next(each for each in readers if each.program == name)
-        yield from (_text_offer(each.name, "MCP server") for each in reader.servers)
-    elif name == "claude-code" and (pointer[:2] in _RULES or last == "matcher"):
-        yield from _tools(question, name)
+    if name == "claude-code" and (last in _SERVER_LISTS or pointer[:2] in _RULES or last == "matcher"):
+        servers = next((each.servers for each in readers if each.program == name), ())
+        if last in _SERVER_LISTS:
+            yield from (_suggest_text(each.name, "MCP server") for each in servers)
+        else:
+            yield from _tools(question, name)
+            yield from (_suggest_text(f"mcp__{each.name}", "all tools of the MCP server") for each in servers)
 
 
 def _shown(value: object) -> object:
     return value if isinstance(value, str) else as_json(value)
 
 
-def _text_offer(text: str, detail: str = "") -> Suggestion:
+def _suggest_text(text: str, detail: str = "") -> Suggestion:
     return Suggestion(text, as_json(text), detail=detail)
 
 
@@ -119,7 +121,7 @@ def _models(name: str) -> Iterator[Suggestion]:
             if None in prices
             else f" · ${limits.input_price:g} in, ${limits.output_price:g} out per million"
         )
-        yield _text_offer(f"{prefix}{model}", f"{limits.context_window:,} tokens{cost}")
+        yield _suggest_text(f"{prefix}{model}", f"{limits.context_window:,} tokens{cost}")
 
 
 def _tools(question: Question, name: str) -> Iterator[Suggestion]:
@@ -139,8 +141,8 @@ def _tools(question: Question, name: str) -> Iterator[Suggestion]:
             continue
         calls.update({each.tool: each.calls for each in report.tools})
     for tool, count in calls.most_common():
-        yield _text_offer(tool, f"{count:,} calls in the last sessions here")
-    yield from (_text_offer(tool) for tool in sorted(tool_names() - calls.keys()))
+        yield _suggest_text(tool, f"{count:,} calls in the last sessions here")
+    yield from (_suggest_text(tool) for tool in sorted(tool_names() - calls.keys()))
 
 
 # ---------------------------------------------------------------- front matter
