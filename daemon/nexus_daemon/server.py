@@ -5,7 +5,7 @@ send requests of their own.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -110,12 +110,12 @@ def _only_folder(connection: Connection) -> str | None:
 def _show_answer(connection: Connection, command: str, params: Any, outcome: Any) -> Any:
     """The outcome of a command; where the client would do nothing with it, it is shown, too."""
     is_shown = command in FOR_PEOPLE and command not in _LENS_COMMANDS and not connection.capabilities.is_ours
-    return _and_show(connection, getattr(params, "workspace_folder", ""), outcome) if is_shown else outcome
+    return _and_show(connection, params, outcome) if is_shown else outcome
 
 
-async def _and_show(connection: Connection, folder: str, outcome: Any) -> Any:
+async def _and_show(connection: Connection, params: Any, outcome: Any) -> Any:
     result = await outcome
-    await api.editor_answers.show_answer(connection, folder, result)
+    await api.editor_answers.show_answer(connection, params, result)
     return result
 
 
@@ -188,13 +188,14 @@ def _lifecycle(connection: Connection, server: "NexusServer") -> dict[str, Calla
     def initialize(params: lsp_types.InitializeParams) -> None:
         connection.initialize(params)
 
-    def initialized(_: lsp_types.InitializedParams) -> None:
+    def initialized(_: lsp_types.InitializedParams) -> Awaitable[None] | None:
         params = server.client
         assert params is not None  # noqa: S101 - no notification comes before `initialize`
         editor = "this editor" if params.client_info is None else params.client_info.name
         message = describe_mismatch(params.capability("experimental.nexus.protocol"), editor)
         if message is not None:
             connection.notify("window/showMessage", lsp_types.ShowMessageParams(lsp_types.WARNING, message))
+        return connection.register_contents() if connection.capabilities.registers_contents else None
 
     def folders_changed(params: lsp_types.DidChangeWorkspaceFoldersParams) -> None:
         connection.change_folders(params.event)
@@ -226,6 +227,7 @@ def _documents(connection: Connection) -> dict[str, Callable[[Any], Any]]:
 
     def closed(params: lsp_types.DidCloseParams) -> None:
         connection.documents.closed(params.text_document.uri)
+        connection.contexts.closed(params.text_document.uri)
 
     async def answer_document(method: str, params: Any) -> Any:
         connection.start()

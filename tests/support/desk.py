@@ -51,7 +51,7 @@ class Nobody:
     def swap(self, *_: object) -> None:
         pass
 
-    swap_agent = notify = refresh_lenses = swap
+    swap_agent = notify = refresh_lenses = refresh_contexts = swap
 
     def show_work(self, _: str) -> Any:
         return nullcontext()

@@ -501,9 +501,25 @@ Other requests continue meanwhile. A client may send requests of its own while i
 
 The daemon also sends `workspace/codeLens/refresh` to clients that support it and have requested code lenses.
 
+Contexts are virtual documents for a client with `capabilities.workspace.textDocumentContent` (LSP 3.18): it
+requests the text of a `nexus-context:` URI with `workspace/textDocumentContent`. The daemon registers the
+scheme (`client/registerCapability`), or offers it in `initialize` to a client that does not declare
+`dynamicRegistration`. The URI has the path of the folder and the name of a text:
+
+- `nexus-context:/home/ana/app/nexus.md`: the system prompt; of a live agent with `?agent=NAME`.
+- `nexus-context:/home/ana/app/claude-code.md`: what another assistant sends of the folder's files, as in
+  `nexus/context/preview`. The name is that of `nexus/assistant/list`.
+- `nexus-context:/home/ana/app/next-request.md`: the next request, with its system prompt, tools and messages;
+  of another conversation than `main` with `?session=NAME`.
+
+In such a document `textDocument/definition` leads from each line to its line in the source, and
+`textDocument/documentLink` has a link at the first line of each part. When the context changes, the daemon
+sends `workspace/textDocumentContent/refresh`, until the client closes the document.
+
 The command of a code lens, `nexus.showInContext`, belongs to the client. For a client that does not declare
-`experimental.nexus` the daemon runs it: it opens the context of the folder (`window/showDocument`) or says in
-`window/showMessage` where it is. Such a client is also offered a handful of commands only, whose answers are
+`experimental.nexus` the daemon runs it: it opens the context of the folder (`window/showDocument`) as a
+virtual document, or as a read-only file, which has the same links; or it says in `window/showMessage` where
+the file is. Such a client is also offered a handful of commands only, whose answers are
 shown to people; all others can be sent. A command without an argument, or whose argument has no
 `workspaceFolder`, is about the only folder that is open. The one argument of a lens's command says what it
 counts: `workspaceFolder`; `agent`, if it is one of an agent; `assistant`, if another assistant reads the file

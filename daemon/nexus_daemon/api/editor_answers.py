@@ -1,12 +1,15 @@
 """What commands answer, shown to people: for an editor that has no client of ours.
 
-1. The cost, the layers, the new files and the status are messages. The context is a text file beside the
-   user's state, which the editor opens where it can (`window/showDocument`), and else is told of.
+1. The cost, the layers, the new files and the status are messages. The context is a virtual document, or for
+   an editor without these a read-only text file beside the user's state. The editor opens it where it can
+   (`window/showDocument`), and else is told of the file. Both have links to the sources.
 2. The lens of a file opens the context at what the file adds to it.
 """
 
 import os
 import re
+import stat
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from nexus_context.disk.user_state import state_directory
@@ -15,7 +18,8 @@ from nexus_daemon.api import context
 from nexus_daemon.lsp import lsp_types
 from nexus_daemon.lsp.convert import path_to_uri, uri_to_path
 from nexus_daemon.lsp.failures import ClientError, DisconnectedError
-from nexus_daemon.process.state_files import make_directory
+from nexus_daemon.process.state_files import write_file
+from nexus_daemon.workspace.context_documents import ContextDocument, context_uri
 
 if TYPE_CHECKING:
     from nexus_daemon.windows.connection import Connection
@@ -34,7 +38,7 @@ async def show_in_context(client: "Connection", params: "LensTarget") -> Done:
     """Show the context of a folder, at what a file adds to it."""
     view = protocol.PreviewParams(params.workspace_folder, agent=params.agent, assistant=params.assistant)
     preview = await context.preview(client, view)
-    await show_context(client, params.workspace_folder, preview, params.prompt)
+    await show_context(client, view, preview, params.prompt)
     return Done()
 
 
@@ -48,10 +52,11 @@ class LensTarget(protocol.Wire, frozen=True):
     source: Any = None
 
 
-async def show_answer(client: "Connection", folder: str, result: Any) -> None:
-    """Show the answer of a command that people run."""
+async def show_answer(client: "Connection", params: Any, result: Any) -> None:
+    """Show the answer of a command that people run, with these parameters."""
+    folder = getattr(params, "workspace_folder", "")
     if isinstance(result, protocol.Preview):
-        await show_context(client, folder, result)
+        await show_context(client, params, result)
     elif isinstance(result, protocol.TokenUsage):
         say(client, _usage_text(client, folder, result))
     elif isinstance(result, protocol.LayersResult):
@@ -68,10 +73,16 @@ async def show_answer(client: "Connection", folder: str, result: Any) -> None:
 
 
 async def show_context(
-    client: "Connection", folder: str, preview: protocol.Preview, place: Any = None
+    client: "Connection", view: protocol.PreviewParams, preview: protocol.Preview, place: Any = None
 ) -> None:
     """Open the context of a folder in the editor, or say where it is."""
-    path = await client.work(_write, client, folder, preview.text)
+    folder, capabilities = client.folders.at(view.workspace_folder).uri, client.capabilities
+    if capabilities.reads_contents and capabilities.shows_documents and view.view_as is None:
+        virtual = context_uri(folder, assistant=view.assistant, agent=view.agent)
+        if await show_document(client, virtual, place):
+            return
+    path = await client.work(_write, client, view, preview.text)
+    client.contexts.put(path_to_uri(path), ContextDocument(folder, preview))
     if await show_document(client, path_to_uri(path), place):
         return
     line = "" if not isinstance(place, dict) else f", line {place['start']['line'] + 1}"
@@ -105,14 +116,17 @@ async def _is_opened(client: "Connection", params: dict[str, Any]) -> bool:
     return isinstance(reply, dict) and reply.get("success") is True
 
 
-def _write(client: "Connection", folder: str, text: str) -> str:
-    name = _UNSAFE.sub("-", _name(client, folder)).strip("-.") or "folder"
+def _write(client: "Connection", view: protocol.PreviewParams, text: str) -> str:
+    agent = view.agent if view.view_as is None else view.view_as.agent_id
+    names = filter(None, (_name(client, view.workspace_folder), view.assistant or agent))
+    name = _UNSAFE.sub("-", "-".join(names)).strip("-.") or "folder"
     directory = os.path.join(state_directory(client.folders.load_inputs.environ), DIRECTORY)
-    make_directory(directory)
     path = os.path.join(directory, f"{name}.md")
-    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_NOFOLLOW", 0)
-    with open(os.open(path, flags, 0o600), "w", encoding="utf-8", errors="replace") as file:
-        file.write(text)
+    if os.name == "nt":  # which replaces no file that is read-only
+        with suppress(FileNotFoundError):
+            os.chmod(path, stat.S_IWRITE)
+    write_file(path, text.encode("utf-8", "replace"))
+    os.chmod(path, stat.S_IREAD)
     return path
 
 

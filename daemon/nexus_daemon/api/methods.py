@@ -248,6 +248,7 @@ DOCUMENT_FEATURES: dict[str, Any] = {
         "full": True,
     },
     "workspace/symbol": {"resolveProvider": False},
+    "workspace/textDocumentContent": None,
     "workspace/willRenameFiles": {"filters": [{"scheme": "file", "pattern": {"glob": "**/*"}}]},
 }
 """The methods that `documents` answers, with their options."""

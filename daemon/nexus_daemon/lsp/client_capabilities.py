@@ -2,7 +2,7 @@
 
 import msgspec
 
-from nexus_daemon.lsp.initialize import choose_encoding, is_ours
+from nexus_daemon.lsp.initialize import CONTENT, choose_encoding, is_ours
 from nexus_daemon.lsp.lsp_types import DEFAULT_ENCODING, InitializeParams
 
 
@@ -15,6 +15,7 @@ class ClientCapabilities(msgspec.Struct, frozen=True, kw_only=True):
     (`creates_files`), and those that name the versions of documents (`takes_versions`). `refreshes_lenses`:
     it requests its lenses again when it is asked to. `shows_markdown`: it does so in hovers.
     `takes_snippets`: its completion does. `asks_about_edits`: it shows an edit first where that says so.
+    `reads_contents`: it requests the content of virtual documents; `registers_contents`: once it is asked to.
     """
 
     position_encoding: str = DEFAULT_ENCODING
@@ -28,6 +29,8 @@ class ClientCapabilities(msgspec.Struct, frozen=True, kw_only=True):
     shows_markdown: bool = False
     takes_snippets: bool = False
     asks_about_edits: bool = False
+    reads_contents: bool = False
+    registers_contents: bool = False
 
 
 def capabilities_of(client: InitializeParams) -> ClientCapabilities:
@@ -45,6 +48,8 @@ def capabilities_of(client: InitializeParams) -> ClientCapabilities:
         ),
         takes_snippets=client.capability("textDocument.completion.completionItem.snippetSupport") is True,
         shows_markdown="markdown" in _texts(client.capability("textDocument.hover.contentFormat")),
+        reads_contents=isinstance(client.capability(CONTENT), dict),
+        registers_contents=client.capability(f"{CONTENT}.dynamicRegistration") is True,
         refreshes_lenses=client.capability("workspace.codeLens.refreshSupport") is True,
     )
 

@@ -31,6 +31,9 @@ _PROVIDERS = {
 """Feature → its key in `ServerCapabilities`; the value is the feature's options."""
 _INCREMENTAL = 2  # of `TextDocumentSyncKind`
 RENAME_FILES = "workspace/willRenameFiles"
+CONTENT = "workspace.textDocumentContent"
+SCHEME = "nexus-context"
+"""Of the virtual documents that have the context of a folder."""
 SHOW_IN_CONTEXT = "nexus.showInContext"
 """The command of a lens. A client of ours runs it itself."""
 SHOW_SERVER = "nexus.showServer"
@@ -64,6 +67,9 @@ def initialize_result(offer: Offer, client: InitializeParams) -> dict[str, Any]:
     workspace: dict[str, Any] = {"workspaceFolders": {"supported": True, "changeNotifications": True}}
     if client.capability("workspace.fileOperations.willRename") and RENAME_FILES in offer.features:
         workspace["fileOperations"] = {"willRename": offer.features[RENAME_FILES]}
+    contents = client.capability(CONTENT)
+    if isinstance(contents, dict) and contents.get("dynamicRegistration") is not True:
+        workspace["textDocumentContent"] = {"schemes": [SCHEME]}
     return {
         "capabilities": {
             "positionEncoding": choose_encoding(client),

@@ -120,6 +120,10 @@ class WorkspaceSymbolParams(Value, frozen=True):
     query: str = ""
 
 
+class TextDocumentContentParams(Value, frozen=True):
+    uri: str
+
+
 class FileRename(Value, frozen=True):
     old_uri: str
     new_uri: str
@@ -215,6 +219,7 @@ HOT: dict[str, type[Value]] = {
     "textDocument/semanticTokens/full": DocumentParams,
     "workspace/didChangeWorkspaceFolders": DidChangeWorkspaceFoldersParams,
     "workspace/symbol": WorkspaceSymbolParams,
+    "workspace/textDocumentContent": TextDocumentContentParams,
     "workspace/willRenameFiles": RenameFilesParams,
     "workspace/didChangeWatchedFiles": DidChangeWatchedFilesParams,
     "workspace/executeCommand": ExecuteCommandParams,

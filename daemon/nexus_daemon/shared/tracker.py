@@ -50,6 +50,7 @@ REPEATABLE = frozenset(
         "textDocument/selectionRange",
         "textDocument/semanticTokens/full",
         "workspace/symbol",
+        "workspace/textDocumentContent",
         "workspace/willRenameFiles",
         "nexus/context/assemble",
         "nexus/context/preview",
@@ -194,6 +195,8 @@ class Tracker:
         message = json.loads(_body(self._initialize))
         if json.dumps(message["id"]) in self.pending:
             return self._initialize
+        if self._initialized is not None:
+            _forbid_registration(message)
         return frame({**message, "id": f"{OWN_ID}initialize"})
 
     # ------------------------------------------------------------ frames
@@ -344,6 +347,15 @@ def _framed(body: bytes) -> bytes:
 
 def _body(data: bytes) -> bytes:
     return data[data.index(_HEADER_END) + len(_HEADER_END) :]
+
+
+def _forbid_registration(initialize: "dict[str, Any]") -> None:
+    """Leave out that virtual documents may be registered: the editor has the registration already."""
+    value: Any = initialize
+    for key in ("params", "capabilities", "workspace", "textDocumentContent"):
+        value = value.get(key) if isinstance(value, dict) else None
+    if isinstance(value, dict):
+        value["dynamicRegistration"] = False
 
 
 def _failure(message_id: object, method: str) -> bytes:

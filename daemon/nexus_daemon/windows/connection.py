@@ -1,13 +1,17 @@
 """One connection's side of the daemon: its life, its folders, and the messages to its client."""
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Mapping
 from datetime import datetime, tzinfo
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
+from nexus_context.errors import NexusError
 from nexus_daemon.lsp import convert, lsp_types
 from nexus_daemon.lsp.client_capabilities import ClientCapabilities, capabilities_of
+from nexus_daemon.lsp.initialize import SCHEME
+from nexus_daemon.workspace.context_documents import CONTENT_METHOD, REFRESH_CONTENT, ContextDocuments
 from nexus_daemon.workspace.lens_refresh import REFRESH, REPLY_S, LensRefresh
 from nexus_daemon.workspace.publish import Publisher, without_programs
 
@@ -46,6 +50,7 @@ class Connection:
         self.name = "editor"  # what the client calls itself
         self.capabilities = ClientCapabilities()
         self.lenses = LensRefresh(partial(server.request, REFRESH, timeout_s=REPLY_S))
+        self.contexts = ContextDocuments(self._refresh_content)
         self._server = server
         self._start = start
         self._process = process
@@ -143,6 +148,7 @@ class Connection:
             self.name = params.client_info.name
         self.capabilities = capabilities_of(params)
         self.lenses.is_supported = self.capabilities.refreshes_lenses
+        self.contexts.is_supported = self.capabilities.reads_contents
         encoding = self.capabilities.position_encoding
         self._publisher = Publisher(self._server.documents, encoding, self._server.notify)
         self._first_folders = _folders(params)
@@ -159,6 +165,7 @@ class Connection:
         """Publish nothing more: the client is shutting down."""
         self._is_silent = True
         self.lenses.end()
+        self.contexts.end()
         if self._joined is not None:
             self.daemon.silence(self)
 
@@ -166,6 +173,7 @@ class Connection:
         """Remove what the client brought: the connection is over."""
         self._ended = self._is_silent = True
         self.lenses.end()
+        self.contexts.end()
         if self._joined is not None:
             self.daemon.leave(self)
 
@@ -180,12 +188,26 @@ class Connection:
     def refresh_lenses(self) -> None:
         self.lenses.lenses_changed()
 
+    def refresh_contexts(self, folder: str) -> None:
+        self.contexts.folder_changed(folder)
+
+    async def register_contents(self) -> None:
+        """Have the client request the content of virtual documents."""
+        registration = {"id": SCHEME, "method": CONTENT_METHOD, "registerOptions": {"schemes": [SCHEME]}}
+        params = {"registrations": [registration]}
+        with contextlib.suppress(NexusError, TimeoutError):  # it has no virtual documents then
+            await self.ask("client/registerCapability", params, Any, timeout_s=REPLY_S)
+
+    async def _refresh_content(self, uri: str) -> None:
+        await self.ask(REFRESH_CONTENT, {"uri": uri}, Any, timeout_s=REPLY_S)
+
     def swap(self, folder: "Folder", snapshot: "Snapshot | None") -> None:
         if self._is_silent:
             return
         findings = None if snapshot is None else folder.programs.findings(snapshot, folder.overlays)
         if snapshot is None or findings is not None:
             self._publisher.swap(folder.uri, findings)
+        self.contexts.folder_changed(folder.uri)
         prompt = None if snapshot is None else snapshot.prompt
         if self._prompts.get(folder.uri) is not prompt:
             self.lenses.lenses_changed()

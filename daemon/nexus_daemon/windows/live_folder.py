@@ -107,6 +107,7 @@ class LiveFolder(Folder):
         """
         if self.snapshot is None or self.reload.cancelled or not self.client.listens:
             return
+        self.client.refresh_contexts(self.uri)
         if self._announcements is None:
             self._announcements = TaskQueue(
                 self._announce, _Announcement.merge, quiet_s=QUIET_S, patience_s=PATIENCE_S

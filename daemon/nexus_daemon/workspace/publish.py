@@ -100,6 +100,10 @@ class Client(Protocol):
         """Have it request its lenses again, if it shows any."""
         ...
 
+    def refresh_contexts(self, folder: str) -> None:
+        """Have it request the virtual documents of a folder again, if it has any."""
+        ...
+
 
 class Documents(Protocol):
     """The documents of a client; `client_documents` implements it."""

@@ -72,7 +72,7 @@ def test_a_click_on_a_lens_opens_the_context(tmp_path: Path) -> None:
         (text,) = messages(talk)
         path = Path(text.rpartition(" it is in ")[2].partition(".md")[0] + ".md")
         assert "A." in path.read_text()
-        assert path.stat().st_mode & 0o777 == 0o600
+        assert path.stat().st_mode & 0o777 == 0o400
 
     tell_story(tmp_path, story)
 

@@ -53,10 +53,17 @@ def check(client: dict[str, Any]) -> dict[str, Any]:
         {"textDocument": {"rename": {"prepareSupport": True}, "diagnostic": {}}},
         {"workspace": {"fileOperations": {"willRename": True}}},
         {"workspace": {"workspaceFolders": False, "fileOperations": {"didCreate": True}}},
+        {"workspace": {"textDocumentContent": {"dynamicRegistration": True}}},
     ],
 )
 def test_capabilities_are_those_that_pygls_derives(client: dict[str, Any]) -> None:
     assert check(client)["codeActionProvider"] == {"codeActionKinds": ["quickfix", "refactor.extract"]}
+
+
+def test_virtual_documents_are_offered_at_once_to_a_client_that_registers_nothing() -> None:
+    client = InitializeParams(capabilities={"workspace": {"textDocumentContent": {}}})
+    workspace = initialize_result(OFFER, client)["capabilities"]["workspace"]
+    assert workspace["textDocumentContent"] == {"schemes": ["nexus-context"]}  # pygls does not derive it
 
 
 def test_notifications_are_those_of_lsp() -> None:

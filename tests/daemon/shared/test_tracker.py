@@ -129,6 +129,19 @@ def test_a_cancelled_request_is_not_sent_again() -> None:
     assert [body["id"] for data in tracked.take_failures(None) for body in bodies(data)] == [7]
 
 
+def test_what_the_editor_registered_is_not_registered_again() -> None:
+    content = {"workspace": {"textDocumentContent": {"dynamicRegistration": True}}}
+    tracked = fed({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"capabilities": content}})
+    tracked.replied("1")
+    (again,) = bodies(b"".join(tracked.replay()))
+    assert again["params"]["capabilities"] == content  # nothing is registered yet
+    tracked.feed(frame(message("initialized")))
+    again, _ = bodies(b"".join(tracked.replay()))
+    assert again["params"]["capabilities"]["workspace"] == {
+        "textDocumentContent": {"dynamicRegistration": False}
+    }
+
+
 def test_every_request_is_known_to_be_repeatable_or_not() -> None:
     """A new method is looked at here: does it change nothing, or the same when it comes twice?"""
     changing = {
@@ -153,7 +166,7 @@ def test_every_request_is_known_to_be_repeatable_or_not() -> None:
     documents = {
         name
         for name in OFFER.features
-        if name.startswith(("textDocument/", "workspace/will", "workspace/symbol"))
+        if name.startswith(("textDocument/", "workspace/will", "workspace/symbol", "workspace/textDocument"))
     }
     requests = {name for name in documents if not name.startswith("textDocument/did")}
     assert METHODS.keys() | requests == changing | REPEATABLE

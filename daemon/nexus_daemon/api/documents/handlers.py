@@ -4,9 +4,18 @@ from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from nexus_daemon.api.documents import actions, completion, hovers, links, renames, structure
+from nexus_daemon.api.documents import (
+    actions,
+    completion,
+    contexts,
+    hovers,
+    links,
+    renames,
+    structure,
+)
 from nexus_daemon.api.documents.question import Question, question_of
 from nexus_daemon.api.documents.workspace_symbols import find_workspace_symbols
+from nexus_daemon.workspace.context_documents import is_virtual
 
 if TYPE_CHECKING:
     from nexus_daemon.windows.connection import Connection
@@ -34,8 +43,14 @@ FRESH = frozenset(("textDocument/definition", "textDocument/hover", "textDocumen
 """Those that say which file decides: they wait until the last edit is read."""
 WORKSPACE_HANDLERS: "Mapping[str, Callable[[Connection, Any], Awaitable[Any]]]" = {
     "workspace/symbol": find_workspace_symbols,
+    "workspace/textDocumentContent": contexts.find_content,
     "workspace/willRenameFiles": renames.rename_files,
 }
+CONTEXT_HANDLERS: "Mapping[str, Callable[[Connection, Any], Awaitable[Any]]]" = {
+    "textDocument/definition": contexts.find_context_definition,
+    "textDocument/documentLink": contexts.find_context_links,
+}
+"""In a document that has the context of a folder."""
 
 
 def handler_of(method: str) -> "Callable[[Connection, Any], Awaitable[Any]]":
@@ -45,5 +60,9 @@ def handler_of(method: str) -> "Callable[[Connection, Any], Awaitable[Any]]":
 
 
 async def _answer(method: str, client: "Connection", params: Any) -> Any:
-    question = await question_of(client, params.text_document.uri, is_fresh=method in FRESH)
+    uri = params.text_document.uri
+    if client.contexts.get(uri) is not None or is_virtual(uri):
+        find = CONTEXT_HANDLERS.get(method)
+        return None if find is None else await find(client, params)
+    question = await question_of(client, uri, is_fresh=method in FRESH)
     return None if question is None else await client.read(HANDLERS[method], question, params)

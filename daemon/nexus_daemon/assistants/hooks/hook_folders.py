@@ -63,6 +63,8 @@ class HookClient:
 
     def refresh_lenses(self) -> None: ...
 
+    def refresh_contexts(self, folder: str) -> None: ...
+
     def show_work(self, _: str) -> AbstractContextManager[Any]:
         return nullcontext()
 

@@ -1,0 +1,64 @@
+"""Links and definitions of a context: each of its fragments leads to its source.
+
+1. Of a fragment that is its source's text, each line leads to its own line there; any other fragment leads to
+   where its source begins.
+2. The first line of a fragment that is not blank is a link. Its target ends with `#L` and line and character,
+   counted from 1, as editors read them.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from nexus_context.errors import Span
+from nexus_context.text.lines import LineIndex
+from nexus_daemon.lsp.convert import offset_at, position_at, range_of
+from nexus_daemon.protocol.context import Fragment, Preview
+from nexus_daemon.protocol.shapes import Location, Position, Range
+
+
+def context_links(preview: Preview, encoding: str) -> list[dict[str, Any]]:
+    """Return the links of a context, in the order of its text; positions are in an encoding of LSP."""
+    return list(_links(preview, encoding))
+
+
+def context_definition(preview: Preview, position: Position) -> list[Location]:
+    """Return where the text at a position comes from; nothing for Nexus's own text."""
+    at = _order(position)
+    for fragment in preview.fragments:
+        if _order(fragment.range.start) <= at < _order(fragment.range.end):
+            source = _source_of(fragment, position)
+            return [] if source is None else [source]
+    return []
+
+
+def _links(preview: Preview, encoding: str) -> Iterator[dict[str, Any]]:
+    index = LineIndex(preview.text)
+    for fragment in preview.fragments:
+        start, end = (
+            offset_at(index, each.line, each.character, encoding)
+            for each in (fragment.range.start, fragment.range.end)
+        )
+        text = preview.text[start:end]
+        start = end - len(text.lstrip())
+        line = preview.text[start:end].split("\n", 1)[0].rstrip()
+        source = _source_of(fragment, position_at(index, start, encoding)) if line else None
+        if source is not None:
+            place = source.range.start
+            yield {
+                "range": range_of(index, Span(start, start + len(line)), encoding),
+                "target": f"{source.uri}#L{place.line + 1},{place.character + 1}",
+            }
+
+
+def _source_of(fragment: Fragment, position: Position) -> Location | None:
+    source, start = fragment.source, fragment.range.start
+    if source is None or not fragment.verbatim:
+        return source
+    lines = position.line - start.line
+    moved = source.range.start.character - start.character if lines == 0 else 0
+    place = Position(source.range.start.line + lines, max(position.character + moved, 0))
+    return Location(source.uri, Range(place, place))
+
+
+def _order(position: Position) -> tuple[int, int]:
+    return position.line, position.character

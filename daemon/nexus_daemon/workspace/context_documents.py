@@ -1,0 +1,92 @@
+"""The contexts of folders that a client shows as documents, and when it is asked to read them again.
+
+1. A document is a client's from the moment it reads it, or is sent there, until it closes it; of a client
+   that closes none, the last MOST.
+2. Several changes of a folder in a row lead to one request for each of its virtual documents, once they
+   pause. A temporary file stays as it is.
+"""
+
+import contextlib
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+import msgspec
+
+from nexus_context.assistants.tracking.in_use import NEXUS
+from nexus_context.errors import NexusError
+from nexus_daemon.lsp.initialize import SCHEME
+from nexus_daemon.workspace.lens_refresh import PAUSE_S
+from nexus_daemon.workspace.queue import TaskQueue
+
+if TYPE_CHECKING:
+    from nexus_daemon.protocol.context import Preview
+
+CONTENT_METHOD = "workspace/textDocumentContent"
+REFRESH_CONTENT = f"{CONTENT_METHOD}/refresh"
+SUFFIX = ".md"
+MOST = 20
+
+
+class ContextDocument(msgspec.Struct, frozen=True):
+    """What a client was sent of the folder with this URI; None: not yet."""
+
+    folder: str
+    preview: "Preview | None" = None
+
+
+def context_uri(folder: str, *, assistant: str | None = None, agent: str | None = None) -> str:
+    """The URI of the prompt of a folder, of one of its agents, or of what another assistant sends.
+
+    `folder` is the URI of the folder.
+    """
+    query = "" if agent is None else f"?agent={quote(agent, safe='')}"
+    place = folder.removeprefix("file:")
+    place = place.removeprefix("//") if place.startswith("///") else place
+    return f"{SCHEME}:{place}/{assistant or NEXUS}{SUFFIX}{query}"
+
+
+def is_virtual(uri: str) -> bool:
+    """Whether a document is not a file, but one whose content the client requests."""
+    return uri.startswith(f"{SCHEME}:")
+
+
+class ContextDocuments:
+    """The documents of one client, by URI. Lives on the event loop.
+
+    `refresh` sends the request for a URI and waits for its reply. `is_supported` by the client.
+    """
+
+    def __init__(self, refresh: Callable[[str], Awaitable[object]]) -> None:
+        self.is_supported = False
+        self._refresh = refresh
+        self._documents: dict[str, ContextDocument] = {}
+        self._queue: TaskQueue[frozenset[str]] = TaskQueue(self._send, frozenset.union, quiet_s=PAUSE_S)
+
+    def get(self, uri: str) -> ContextDocument | None:
+        return self._documents.get(uri)
+
+    def put(self, uri: str, document: ContextDocument) -> None:
+        """The client has this document now."""
+        self._documents.pop(uri, None)
+        self._documents[uri] = document
+        if len(self._documents) > MOST:
+            del self._documents[next(iter(self._documents))]
+
+    def closed(self, uri: str) -> None:
+        self._documents.pop(uri, None)
+
+    def folder_changed(self, folder: str) -> None:
+        """The context of the folder with this URI may be another one now."""
+        uris = [uri for uri, each in self._documents.items() if each.folder == folder and is_virtual(uri)]
+        if uris and self.is_supported:
+            self._queue.request(frozenset(uris))
+
+    def end(self) -> None:
+        """Send nothing more."""
+        self._queue.stop()
+
+    async def _send(self, uris: frozenset[str]) -> None:
+        for uri in sorted(uris & self._documents.keys()):
+            with contextlib.suppress(NexusError, TimeoutError):
+                await self._refresh(uri)
