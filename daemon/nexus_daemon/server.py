@@ -74,7 +74,8 @@ def build(
     server.version = __version__
     server.describe_problem = partial(_describe_problem, connection)
     server.ended = connection.end
-    for name, handler in {**_lifecycle(connection, server), **_documents(connection)}.items():
+    handlers = {**_lifecycle(connection, server), **_documents(connection), **_diagnostics(connection)}
+    for name, handler in handlers.items():
         server.feature(name, FEATURES[name])(handler)
     imports = _Imports(connection)
     server.only_folder = partial(_only_folder, connection)
@@ -252,7 +253,7 @@ def _documents(connection: Connection) -> dict[str, Callable[[Any], Any]]:
         view = await connection.documents.lens_view(uri)
         if view is None:
             return []
-        connection.lenses.lenses_requested()
+        connection.lenses.requested()
         work_for(WorkOwner(connection, view.folder))
         lenses_of = await connection.work(lambda: api.lenses.lenses_of)  # its import takes long
         return await lenses_of(connection, view)
@@ -292,3 +293,17 @@ async def _quick_fixes(connection: Connection, params: lsp_types.CodeActionParam
             minders=check.minders,
         )
     return actions
+
+
+def _diagnostics(connection: Connection) -> dict[str, Callable[[Any], Any]]:
+    async def document_diagnostic(params: lsp_types.DocumentDiagnosticParams) -> dict[str, Any]:
+        uri = params.text_document.uri
+        await connection.documents.settled(uri)
+        return connection.reports.document_report(uri, params.previous_result_id)
+
+    async def workspace_diagnostic(params: lsp_types.WorkspaceDiagnosticParams) -> dict[str, Any]:
+        await connection.documents.settled()
+        previous = {each.uri: each.value for each in params.previous_result_ids}
+        return connection.reports.workspace_report(previous)
+
+    return {"textDocument/diagnostic": document_diagnostic, "workspace/diagnostic": workspace_diagnostic}

@@ -501,6 +501,13 @@ Other requests continue meanwhile. A client may send requests of its own while i
 
 The daemon also sends `workspace/codeLens/refresh` to clients that support it and have requested code lenses.
 
+Diagnostics are published, unless the client pulls them (`textDocument/diagnostic`, `workspace/diagnostic`).
+An answer waits until the last edit is read and checked. A client never has them both ways: it pulls if it
+declares `textDocument.diagnostic` and not `textDocument.publishDiagnostics`. One that declares both pulls
+with `"initializationOptions": {"pullDiagnostics": true}`. Once a client has other results than it would get
+now, the daemon sends `workspace/diagnostic/refresh`, if it supports that
+(`workspace.diagnostics.refreshSupport`).
+
 Contexts are virtual documents for a client with `capabilities.workspace.textDocumentContent` (LSP 3.18): it
 requests the text of a `nexus-context:` URI with `workspace/textDocumentContent`. The daemon registers the
 scheme (`client/registerCapability`), or offers it in `initialize` to a client that does not declare

@@ -264,6 +264,12 @@ FEATURES: dict[str, Any] = {
     "textDocument/didClose": None,
     "textDocument/codeAction": {"codeActionKinds": ["quickfix", "refactor.extract"]},
     "textDocument/codeLens": {"resolveProvider": False},
+    "textDocument/diagnostic": {
+        "interFileDependencies": True,
+        "workspaceDiagnostics": True,
+        "identifier": "nexus",
+    },
+    "workspace/diagnostic": None,
     **DOCUMENT_FEATURES,
 }
 """Every LSP method that is handled here, with its options."""

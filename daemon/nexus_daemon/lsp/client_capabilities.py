@@ -2,7 +2,7 @@
 
 import msgspec
 
-from nexus_daemon.lsp.initialize import CONTENT, choose_encoding, is_ours
+from nexus_daemon.lsp.initialize import CONTENT, choose_encoding, is_ours, pulls_diagnostics
 from nexus_daemon.lsp.lsp_types import DEFAULT_ENCODING, InitializeParams
 
 
@@ -16,6 +16,7 @@ class ClientCapabilities(msgspec.Struct, frozen=True, kw_only=True):
     it requests its lenses again when it is asked to. `shows_markdown`: it does so in hovers.
     `takes_snippets`: its completion does. `asks_about_edits`: it shows an edit first where that says so.
     `reads_contents`: it requests the content of virtual documents; `registers_contents`: once it is asked to.
+    `pulls_diagnostics`: it requests them, and none are published; `refreshes_diagnostics`: again, when asked.
     """
 
     position_encoding: str = DEFAULT_ENCODING
@@ -31,6 +32,8 @@ class ClientCapabilities(msgspec.Struct, frozen=True, kw_only=True):
     asks_about_edits: bool = False
     reads_contents: bool = False
     registers_contents: bool = False
+    pulls_diagnostics: bool = False
+    refreshes_diagnostics: bool = False
 
 
 def capabilities_of(client: InitializeParams) -> ClientCapabilities:
@@ -50,6 +53,8 @@ def capabilities_of(client: InitializeParams) -> ClientCapabilities:
         shows_markdown="markdown" in _texts(client.capability("textDocument.hover.contentFormat")),
         reads_contents=isinstance(client.capability(CONTENT), dict),
         registers_contents=client.capability(f"{CONTENT}.dynamicRegistration") is True,
+        pulls_diagnostics=pulls_diagnostics(client),
+        refreshes_diagnostics=client.capability("workspace.diagnostics.refreshSupport") is True,
         refreshes_lenses=client.capability("workspace.codeLens.refreshSupport") is True,
     )
 

@@ -16,6 +16,7 @@ _PROVIDERS = {
     "textDocument/codeLens": "codeLensProvider",
     "textDocument/completion": "completionProvider",
     "textDocument/definition": "definitionProvider",
+    "textDocument/diagnostic": "diagnosticProvider",
     "textDocument/documentHighlight": "documentHighlightProvider",
     "textDocument/documentLink": "documentLinkProvider",
     "textDocument/documentSymbol": "documentSymbolProvider",
@@ -64,6 +65,8 @@ def initialize_result(offer: Offer, client: InitializeParams) -> dict[str, Any]:
     providers = {key: offer.features[name] for name, key in _PROVIDERS.items() if name in offer.features}
     if not client.capability("textDocument.rename.prepareSupport") and "renameProvider" in providers:
         providers["renameProvider"] = True  # such a client takes no options
+    if not pulls_diagnostics(client):
+        providers.pop("diagnosticProvider", None)
     workspace: dict[str, Any] = {"workspaceFolders": {"supported": True, "changeNotifications": True}}
     if client.capability("workspace.fileOperations.willRename") and RENAME_FILES in offer.features:
         workspace["fileOperations"] = {"willRename": offer.features[RENAME_FILES]}
@@ -86,6 +89,19 @@ def initialize_result(offer: Offer, client: InitializeParams) -> dict[str, Any]:
 def is_ours(client: InitializeParams) -> bool:
     """Whether a client knows Nexus: it sends our requests and runs the commands of our lenses itself."""
     return isinstance(client.capability("experimental.nexus"), dict)
+
+
+def pulls_diagnostics(client: InitializeParams) -> bool:
+    """Whether a client requests its diagnostics; else they are published.
+
+    One that takes them both ways would show each twice: it pulls only if its options say so.
+    """
+    pulls, is_pushed = (
+        isinstance(client.capability(f"textDocument.{name}"), dict)
+        for name in ("diagnostic", "publishDiagnostics")
+    )
+    options = client.initialization_options
+    return pulls and (not is_pushed or (isinstance(options, dict) and options.get("pullDiagnostics") is True))
 
 
 def choose_encoding(client: InitializeParams) -> str:

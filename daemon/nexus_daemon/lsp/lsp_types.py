@@ -124,6 +124,20 @@ class TextDocumentContentParams(Value, frozen=True):
     uri: str
 
 
+class DocumentDiagnosticParams(Value, frozen=True):
+    text_document: TextDocumentIdentifier
+    previous_result_id: str | None = None
+
+
+class PreviousResultId(Value, frozen=True):
+    uri: str
+    value: str
+
+
+class WorkspaceDiagnosticParams(Value, frozen=True):
+    previous_result_ids: tuple[PreviousResultId, ...] = ()
+
+
 class FileRename(Value, frozen=True):
     old_uri: str
     new_uri: str
@@ -206,6 +220,7 @@ HOT: dict[str, type[Value]] = {
     "textDocument/codeLens": CodeLensParams,
     "textDocument/completion": PositionParams,
     "textDocument/definition": PositionParams,
+    "textDocument/diagnostic": DocumentDiagnosticParams,
     "textDocument/documentHighlight": PositionParams,
     "textDocument/documentLink": DocumentParams,
     "textDocument/documentSymbol": DocumentParams,
@@ -218,6 +233,7 @@ HOT: dict[str, type[Value]] = {
     "textDocument/selectionRange": SelectionRangeParams,
     "textDocument/semanticTokens/full": DocumentParams,
     "workspace/didChangeWorkspaceFolders": DidChangeWorkspaceFoldersParams,
+    "workspace/diagnostic": WorkspaceDiagnosticParams,
     "workspace/symbol": WorkspaceSymbolParams,
     "workspace/textDocumentContent": TextDocumentContentParams,
     "workspace/willRenameFiles": RenameFilesParams,

@@ -1,9 +1,12 @@
 """The documents of one client: unsaved text wins over the disk, and some folder reads each of them."""
 
+import asyncio
+import contextlib
 import os
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
+from nexus_context.errors import RequestError
 from nexus_context.folder.layers.walk import CONFIG_DIRECTORY, within
 from nexus_context.folder.snapshot import Snapshot
 from nexus_daemon import features
@@ -19,6 +22,7 @@ if TYPE_CHECKING:
     from nexus_context.assistants.views.problems import AssistantCheck
     from nexus_daemon.features.edits import Editing
 
+SETTLE_S = 5.0
 REASONS = {"config.json": "config", "mcp.json": "mcp", ".mcp.json": "mcp"}
 
 
@@ -33,6 +37,14 @@ class View(NamedTuple):
     folder: str
     agent: str | None = None
     is_live: bool = True
+
+
+async def _settled(folder: LiveFolder) -> None:
+    with contextlib.suppress(RequestError):  # a folder that cannot be read finds nothing
+        await folder.current()
+        if folder.agents is not None:
+            await folder.agents.current()
+        await folder.programs.settled()
 
 
 class ClientDocuments:
@@ -129,6 +141,24 @@ class ClientDocuments:
         folder = None if view is None else self._folders.get(view.folder)
         is_lone = folder is not None and not folder.is_listed
         return (self._view_below(uri) or view) if view is None or is_lone else view
+
+    async def settled(self, uri: str | None = None) -> None:
+        """Wait until each edit is read and checked by the folders that may read a document.
+
+        Without a document, by all folders, at most SETTLE_S: a slow one delays no other.
+        """
+        path = None if uri is None else convert.uri_to_path(uri)
+        if uri is not None and path is None:
+            return
+        folders = [each for each in self._folders if path is None or self._may_read(each, path)]
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(SETTLE_S if path is None else None):
+                await asyncio.gather(*map(_settled, folders))
+
+    def _may_read(self, folder: LiveFolder, path: str) -> bool:
+        """Whether a folder contains a path, or reads it from elsewhere."""
+        is_read = folder.programs.reads(path) or folder in self._folders.reading(path)
+        return is_read or within(path, folder.path)
 
     def _set_overlays(self, documents: Iterable[Document], text: str | None) -> None:
         """Set or drop the unsaved text of a file, under each path by which it is open or may be read."""

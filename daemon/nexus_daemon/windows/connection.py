@@ -11,8 +11,9 @@ from nexus_context.errors import NexusError
 from nexus_daemon.lsp import convert, lsp_types
 from nexus_daemon.lsp.client_capabilities import ClientCapabilities, capabilities_of
 from nexus_daemon.lsp.initialize import SCHEME
+from nexus_daemon.workspace.client_refresh import REFRESH_LENSES, REPLY_S, ClientRefresh
 from nexus_daemon.workspace.context_documents import CONTENT_METHOD, REFRESH_CONTENT, ContextDocuments
-from nexus_daemon.workspace.lens_refresh import REFRESH, REPLY_S, LensRefresh
+from nexus_daemon.workspace.diagnostic_reports import REFRESH_DIAGNOSTICS, DiagnosticReports
 from nexus_daemon.workspace.publish import Publisher, without_programs
 
 if TYPE_CHECKING:  # the reply to `initialize` must not wait for the daemon
@@ -49,13 +50,13 @@ class Connection:
     ) -> None:
         self.name = "editor"  # what the client calls itself
         self.capabilities = ClientCapabilities()
-        self.lenses = LensRefresh(partial(server.request, REFRESH, timeout_s=REPLY_S))
+        self.lenses = ClientRefresh(partial(server.request, REFRESH_LENSES, timeout_s=REPLY_S))
         self.contexts = ContextDocuments(self._refresh_content)
         self._server = server
         self._start = start
         self._process = process
         self._joined: _Joined | None = None
-        self._publisher = Publisher(server.documents, self.capabilities.position_encoding, server.notify)
+        self._set_publisher()
         self._ended = False
         self._is_silent = False
         self._zone: tzinfo | None = None  # None: the daemon's
@@ -149,13 +150,22 @@ class Connection:
         self.capabilities = capabilities_of(params)
         self.lenses.is_supported = self.capabilities.refreshes_lenses
         self.contexts.is_supported = self.capabilities.reads_contents
-        encoding = self.capabilities.position_encoding
-        self._publisher = Publisher(self._server.documents, encoding, self._server.notify)
+        self._set_publisher()
         self._first_folders = _folders(params)
         options = params.initialization_options
         if isinstance(options, dict):
             self._first_folders = [_trusted_as(options, folder) for folder in self._first_folders]
         asyncio.get_running_loop().call_soon(self._start_unless_ended)
+
+    def _set_publisher(self) -> None:
+        """Publish as the client wants its diagnostics: it pulls them, or they are pushed."""
+        documents, encoding = self._server.documents, self.capabilities.position_encoding
+        send = partial(self._server.request, REFRESH_DIAGNOSTICS, timeout_s=REPLY_S)
+        self.reports = DiagnosticReports(documents, send)
+        self.reports.refresh.is_supported = self.capabilities.refreshes_diagnostics
+        self.reports.refresh.requested()  # it has those of the daemon before, if there was one
+        notify = self.reports.publish if self.capabilities.pulls_diagnostics else self._server.notify
+        self._publisher = Publisher(documents, encoding, notify)
 
     def _start_unless_ended(self) -> None:
         if not self._ended:
@@ -164,18 +174,21 @@ class Connection:
     def silence(self) -> None:
         """Publish nothing more: the client is shutting down."""
         self._is_silent = True
-        self.lenses.end()
-        self.contexts.end()
+        self._end_refreshes()
         if self._joined is not None:
             self.daemon.silence(self)
 
     def end(self) -> None:
         """Remove what the client brought: the connection is over."""
         self._ended = self._is_silent = True
-        self.lenses.end()
-        self.contexts.end()
+        self._end_refreshes()
         if self._joined is not None:
             self.daemon.leave(self)
+
+    def _end_refreshes(self) -> None:
+        self.lenses.end()
+        self.contexts.end()
+        self.reports.refresh.end()
 
     def show_work(self, title: str) -> "WorkProgress":
         """Show work that begins now, if it takes long, until `end` of the result is called."""
@@ -186,7 +199,7 @@ class Connection:
             self._server.notify(method, params)
 
     def refresh_lenses(self) -> None:
-        self.lenses.lenses_changed()
+        self.lenses.changed()
 
     def refresh_contexts(self, folder: str) -> None:
         self.contexts.folder_changed(folder)
@@ -210,7 +223,7 @@ class Connection:
         self.contexts.folder_changed(folder.uri)
         prompt = None if snapshot is None else snapshot.prompt
         if self._prompts.get(folder.uri) is not prompt:
-            self.lenses.lenses_changed()
+            self.lenses.changed()
         self._prompts[folder.uri] = prompt
         if prompt is None:
             del self._prompts[folder.uri]

@@ -1,6 +1,6 @@
-"""Asks a client to request its code lenses again: another file that its files import may have changed.
+"""Asks a client to request something again, such as its code lenses, where another file changes what it has.
 
-1. A client is asked only if it supports it and has requested lenses before.
+1. A client is asked only if it supports it and has requested that before.
 2. Several changes in a row lead to one request once they pause, and to no other one before its reply.
 """
 
@@ -12,11 +12,11 @@ from nexus_daemon.workspace.queue import TaskQueue
 
 PAUSE_S = 0.3
 REPLY_S = 10.0
-REFRESH = "workspace/codeLens/refresh"
+REFRESH_LENSES = "workspace/codeLens/refresh"
 
 
-class LensRefresh:
-    """The refresh requests to one client; `is_supported` by it. Lives on the event loop.
+class ClientRefresh:
+    """The refresh requests of one kind to one client; `is_supported` by it. Lives on the event loop.
 
     `refresh` sends the request and waits for its reply.
     """
@@ -24,16 +24,16 @@ class LensRefresh:
     def __init__(self, refresh: Callable[[], Awaitable[object]]) -> None:
         self.is_supported = False
         self._refresh = refresh
-        self._has_lenses = False
+        self._is_due = False
         self._queue: TaskQueue[None] = TaskQueue(self._send, lambda _, later: later, quiet_s=PAUSE_S)
 
-    def lenses_requested(self) -> None:
-        """The client has requested lenses."""
-        self._has_lenses = self.is_supported
+    def requested(self) -> None:
+        """The client has requested what it may be asked to request again."""
+        self._is_due = self.is_supported
 
-    def lenses_changed(self) -> None:
-        """The client's lenses may be outdated now."""
-        if self._has_lenses:
+    def changed(self) -> None:
+        """What the client has may be outdated now."""
+        if self._is_due:
             self._queue.request(None)
 
     def end(self) -> None:
@@ -41,5 +41,5 @@ class LensRefresh:
         self._queue.stop()
 
     async def _send(self, _: None) -> None:
-        with contextlib.suppress(NexusError, TimeoutError):  # the client will request lenses sooner or later
+        with contextlib.suppress(NexusError, TimeoutError):  # the client will request it sooner or later
             await self._refresh()

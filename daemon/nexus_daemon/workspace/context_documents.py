@@ -16,7 +16,7 @@ import msgspec
 from nexus_context.assistants.tracking.in_use import NEXUS
 from nexus_context.errors import NexusError
 from nexus_daemon.lsp.initialize import SCHEME
-from nexus_daemon.workspace.lens_refresh import PAUSE_S
+from nexus_daemon.workspace.client_refresh import PAUSE_S
 from nexus_daemon.workspace.queue import TaskQueue
 
 if TYPE_CHECKING:

@@ -11,6 +11,7 @@
 """
 
 import asyncio
+import contextlib
 import logging
 import os
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -128,7 +129,7 @@ class ProgramChecks:
 
     async def check_of(self, path: str) -> "AssistantCheck | None":
         """The check that has problems in a file as it is now; waits for the one that is under way."""
-        if not self._reads(path) or self._queue.is_cancelled:
+        if not self.reads(path) or self._queue.is_cancelled:
             return None
         await self._queue.settled()
         checked = self._checked
@@ -137,8 +138,16 @@ class ProgramChecks:
             return None
         return checked.check
 
-    def _reads(self, path: str) -> bool:
+    def reads(self, path: str) -> bool:
+        """Whether the last check has read a path."""
         return self._checked is not None and path in self._checked.read
+
+    async def settled(self) -> None:
+        """Wait until everything is checked, and whoever is told of it was."""
+        with contextlib.suppress(asyncio.InvalidStateError):  # the folder is removed
+            while self._queue.is_busy:
+                await self._queue.settled()
+        await asyncio.sleep(0)  # `on_checked` is called at the loop's next turn
 
     async def close(self) -> None:
         """End the check under way."""

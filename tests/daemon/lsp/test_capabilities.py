@@ -22,12 +22,15 @@ def check(client: dict[str, Any]) -> dict[str, Any]:
     result = initialize_result(OFFER, InitializeParams(capabilities=client))
     capabilities: dict[str, Any] = result["capabilities"]
     converter = envelope.converter()
+    features = dict(OFFER.features)
+    if "diagnosticProvider" not in capabilities:  # each problem would be shown twice
+        del features["textDocument/diagnostic"], features["workspace/diagnostic"]
     builder = ServerCapabilitiesBuilder(
         converter.structure(client, types.ClientCapabilities),
-        set(OFFER.features),
+        set(features),
         {
             feature: converter.structure(options, cast("type[Any]", get_method_options_type(feature)))
-            for feature, options in OFFER.features.items()
+            for feature, options in features.items()
             if options is not None
         },
         sorted(OFFER.commands if "experimental" in client else FOR_PEOPLE),
