@@ -53,7 +53,8 @@ def _import_actions(question: Question, offset: int) -> Iterator[dict[str, Any]]
         beside = [each for each, entry in disk.entries(directory) if entry != "directory"]
         near = meant(name, [each for each in beside if each.endswith(IMPORTING)])
         paths = [path for path in importing_texts(question.scene) if os.path.basename(path) == name]
-        nearest = dict.fromkeys([*([os.path.join(directory, near)] if near else []), *paths])
+        found = [*([os.path.join(directory, near)] if near else []), *paths]
+        nearest: dict[str, None] = dict.fromkeys(found)
         lost = LostImport(span, target, [path for path in nearest if path != document.path])
         yield from lost_import_actions(document, lost, editing=question.editing)
 
