@@ -13,7 +13,6 @@ from urllib.parse import quote
 
 import msgspec
 
-from nexus_context.assistants.tracking.in_use import NEXUS
 from nexus_context.errors import NexusError
 from nexus_daemon.lsp.initialize import SCHEME
 from nexus_daemon.workspace.client_refresh import PAUSE_S
@@ -25,6 +24,8 @@ if TYPE_CHECKING:
 CONTENT_METHOD = "workspace/textDocumentContent"
 REFRESH_CONTENT = f"{CONTENT_METHOD}/refresh"
 SUFFIX = ".md"
+PROMPT = "nexus"
+"""The name of the system prompt; another assistant's is its own."""
 MOST = 20
 
 
@@ -43,7 +44,7 @@ def context_uri(folder: str, *, assistant: str | None = None, agent: str | None 
     query = "" if agent is None else f"?agent={quote(agent, safe='')}"
     place = folder.removeprefix("file:")
     place = place.removeprefix("//") if place.startswith("///") else place
-    return f"{SCHEME}:{place}/{assistant or NEXUS}{SUFFIX}{query}"
+    return f"{SCHEME}:{place}/{assistant or PROMPT}{SUFFIX}{query}"
 
 
 def is_virtual(uri: str) -> bool:

@@ -1,11 +1,13 @@
 """Virtual documents of contexts: their content, their links, and when an editor reads them again."""
 
+import asyncio
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from nexus_daemon.workspace.client_refresh import PAUSE_S
 from support.desk import Desk, tell_story
-from support.talk import Message, Talk, result, tell
+from support.talk import Message, Talk, result, tell, user
 from support.waiting import wait_until, yield_to_loop
 
 READS = {"workspace": {"textDocumentContent": {"dynamicRegistration": True}}}
@@ -101,6 +103,27 @@ def test_a_change_of_the_folder_has_the_editor_read_it_again(tmp_path: Path) -> 
         assert "Be kind." in await text_of(desk, talk, 2, uri)
         talk.send(tell("textDocument/didClose", {"textDocument": {"uri": uri}}))
         assert desk.connection(talk).contexts.get(uri) is None
+
+    tell_story(tmp_path, story, FILES)
+
+
+def test_a_conversation_that_grows_has_the_next_request_read_again(tmp_path: Path) -> None:
+    async def story(desk: Desk) -> None:
+        refresh = "workspace/textDocumentContent/refresh"
+        talk = await desk.client(capabilities=READS)
+        uri = uri_of(desk, "next-request.md")
+        await text_of(desk, talk, 11, uri)
+        await asyncio.sleep(2 * PAUSE_S)
+        for request in requests(talk, refresh):  # the folder was still checked
+            talk.send(result(request["id"], None))
+        talk.writer.forget()
+        await text_of(desk, talk, 12, uri)
+        await asyncio.sleep(2 * PAUSE_S)
+        assert requests(talk, refresh) == []  # to read it changes nothing
+        await desk.ask(talk, 13, "nexus/session/append", messages=[user("Who is there?")])
+        (request,) = await wait_until(partial(requests, talk, refresh))
+        talk.send(result(request["id"], None))
+        assert (await text_of(desk, talk, 14, uri)).endswith(", user ──\n\nWho is there?")
 
     tell_story(tmp_path, story, FILES)
 

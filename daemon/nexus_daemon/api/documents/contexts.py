@@ -13,14 +13,13 @@ from urllib.parse import parse_qs, unquote
 
 import msgspec
 
-from nexus_context.assistants.tracking.in_use import NEXUS
 from nexus_daemon import protocol
 from nexus_daemon.api import context
 from nexus_daemon.api.documents.request_text import request_text
 from nexus_daemon.features.context_links import context_definition, context_links
 from nexus_daemon.lsp import lsp_types
 from nexus_daemon.lsp.initialize import SCHEME
-from nexus_daemon.workspace.context_documents import SUFFIX, ContextDocument, is_virtual
+from nexus_daemon.workspace.context_documents import PROMPT, SUFFIX, ContextDocument, is_virtual
 
 if TYPE_CHECKING:
     from nexus_daemon.windows.connection import Connection
@@ -75,7 +74,7 @@ async def _read(client: "Connection", uri: str) -> protocol.Preview:
         )
         preview = await client.read(request_text, await context.assemble(client, turn))
     else:
-        assistant = None if name == NEXUS else name
+        assistant = None if name == PROMPT else name
         view = protocol.PreviewParams(folder, agent=agent, assistant=assistant)
         preview = await context.preview(client, view)
     client.contexts.put(uri, ContextDocument(folder, preview))
