@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-CODE = re.compile(r"(?:assistant|config|json|layer|mcp|prompt|skill)\.[a-z]+(?:-[a-z]+)*\Z")
-FILE_NAMES = {"config.json", "config.toml", "mcp.json"}
+CODE = re.compile(r"(?:assistant|config|instructions|json|layer|mcp|prompt|skill)\.[a-z]+(?:-[a-z]+)*\Z")
+FILE_NAMES = {"instructions.md", "config.json", "config.toml", "mcp.json"}
 NO_PROBLEMS = {
     "config.frames",
     "config.schema",  # modules

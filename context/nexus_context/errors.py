@@ -56,8 +56,9 @@ class Problem(msgspec.Struct, frozen=True):
     """One thing that is wrong with one file.
 
     `path` is absolute; `span` is in code points of the file's decoded text (no BOM, line ends as they
-    are); `code` is `family.detail` with the families json, config, mcp, layer, prompt, skill, or `internal`
-    for a bug of Nexus in handling the file (`containment`); `message` says what is wrong and what to do.
+    are); `code` is `family.detail` with the families json, config, mcp, layer, prompt, skill, instructions
+    and assistant, or `internal` for a bug of Nexus in handling the file (`containment`); `message` says what
+    is wrong and what to do.
     """
 
     path: str

@@ -33,6 +33,7 @@ from nexus_context.assistants.reading.model import (
 )
 from nexus_context.assistants.reading.working_tree import is_within
 from nexus_context.assistants.views.instruction_files import InstructionFiles, find_instruction_files
+from nexus_context.assistants.views.joint_texts import check_sent_instructions
 from nexus_context.assistants.views.mcp_servers import read_servers
 from nexus_context.assistants.views.set_up import is_set_up
 from nexus_context.errors import Problem, Severity, Span
@@ -103,6 +104,7 @@ def read_profile(
             *replaced_servers,
             *_refused_problems(disk),
             *_unread_problems(assistant, scopes, unexplained, surroundings),
+            *check_sent_instructions(sent.blocks, disk),
         ),
         texts={**disk.texts, **settings.texts},
         total=sum(part.tokens for block in blocks for part in block.parts),

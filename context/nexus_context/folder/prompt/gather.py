@@ -8,7 +8,8 @@ sections.
 3. If two files define a section of one name, both are in the prompt; this is reported at the nearer one.
 4. A literal secret in the prompt's text is reported without quoting it, and so is hidden text. Both checks
    cover every SKILL.md in force, although its text is sent only when the skill is active.
-5. Files that take much of the model's window are reported (`size`); nothing is cut.
+5. Files that take much of the model's window are reported (`size`), and so is what files say twice or
+   contradict (`joint`); nothing is cut.
 6. An agent inherits the files of the agents above it. A worker has their identity, too: its own folder's
    AGENT.md, SOUL.md and IDENTITY.md do not count, except its own definition, `AGENT.<name>.md`. A manager or
    unified agent has its own folder's identity, which replaces the files of the same kind above; an empty file
@@ -59,6 +60,8 @@ from nexus_context.folder.prompt.imports import (
     short_name,
     short_path,
 )
+from nexus_context.folder.prompt.joint.checks import check_together
+from nexus_context.folder.prompt.joint.prompt_texts import joint_texts
 from nexus_context.folder.prompt.memo import TextMemo, whole
 from nexus_context.folder.prompt.readiness import server_needs, server_variables, skill_needs
 from nexus_context.folder.prompt.texts import Piece, unix_lines
@@ -151,6 +154,12 @@ def gather(
         lambda: _measure(layers, reading, (*blocks, *sections), packaged, load=load_vocabulary),
         size.OversizeReport((), None),
     )
+    together: tuple[Problem, ...] = reported(
+        imports.problems,
+        layers.folder,
+        lambda: _joint_problems((*blocks, *blocks_of(above)), imports, grant, packaged),
+        (),
+    )
     required: tuple[Credential, ...] = reported(
         imports.problems, layers.folder, lambda: _credentials(layers, environ), ()
     )
@@ -158,7 +167,13 @@ def gather(
         bootstrap=tuple(block for block in blocks if block.kind in BOOTSTRAP_KINDS),
         blocks=tuple(block for block in blocks if block.kind not in BOOTSTRAP_KINDS),
         sections=sections,
-        problems=(*imports.problems, *text_problems, *oversize.problems, *_skill_problems(layers, reading)),
+        problems=(
+            *imports.problems,
+            *text_problems,
+            *oversize.problems,
+            *together,
+            *_skill_problems(layers, reading),
+        ),
         credentials=required,
         grant=grant,
         above=above,
@@ -187,6 +202,14 @@ def _measure(
         packaged=packaged,
         load=load,
     )
+
+
+def _joint_problems(
+    blocks: Sequence[Block], imports: Imports, grant: AgentGrant | None, packaged: set[str]
+) -> tuple[Problem, ...]:
+    """What the files of the prompt repeat, and where they contradict each other."""
+    texts = imports.texts if grant is None else {**grant.texts, **imports.texts}
+    return tuple(check_together(joint_texts(blocks, texts, packaged)))
 
 
 def _divided(

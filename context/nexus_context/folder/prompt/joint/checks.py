@@ -1,0 +1,20 @@
+"""What is wrong with instructions that one request has together: repetitions and contradictions.
+
+The problem is at the place that comes later: files of the user come first, then those of directories from the
+outermost to the innermost, in the order of their paths. So it is the same for each program that sends both.
+"""
+
+import os
+from collections.abc import Iterable, Iterator
+
+from nexus_context.errors import Problem
+from nexus_context.folder.prompt.joint.contradictions import find_contradictions
+from nexus_context.folder.prompt.joint.repetitions import find_repetitions
+from nexus_context.folder.prompt.joint.texts import JointText
+
+
+def check_together(texts: Iterable[JointText]) -> Iterator[Problem]:
+    """The problems of files that are sent together, each path once."""
+    ordered = sorted(texts, key=lambda each: (not each.is_users, each.path.count(os.sep), each.path))
+    yield from find_repetitions(ordered)
+    yield from find_contradictions(ordered)

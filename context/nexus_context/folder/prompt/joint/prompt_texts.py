@@ -1,0 +1,39 @@
+"""The files of a prompt of Nexus, as texts that are checked together."""
+
+from collections.abc import Collection, Iterable, Mapping
+
+from nexus_context.errors import Span
+from nexus_context.folder.prompt.blocks import Block
+from nexus_context.folder.prompt.joint.texts import JointText
+
+
+def joint_texts(
+    blocks: Iterable[Block], texts: Mapping[str, str], packaged: Collection[str]
+) -> list[JointText]:
+    """The files of the blocks; an imported one is for the directory of its importer.
+
+    `texts` are those of files by path; no user can change the `packaged` paths.
+    """
+    spans: dict[str, list[Span]] = {}
+    importers: dict[str, Block] = {}
+    for block in blocks:
+        for piece in block.pieces:
+            path = piece.path
+            if path is None or not piece.verbatim or path in packaged or path not in texts:
+                continue
+            importers.setdefault(path, block)
+            sent = spans.setdefault(path, [])
+            if sent and sent[-1].end == piece.source.start:
+                sent[-1] = Span(sent[-1].start, piece.source.end)
+            else:
+                sent.append(piece.source)
+    return [
+        JointText(
+            path,
+            texts[path],
+            sent,
+            directory=importers[path].layer.directory if importers[path].layer.in_workspace else "",
+            is_users=not importers[path].layer.in_workspace,
+        )
+        for path, sent in spans.items()
+    ]
