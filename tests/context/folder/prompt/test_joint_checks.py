@@ -171,6 +171,13 @@ def test_contradictions(one: str, other: str) -> None:
         ("Use npm", "## Don't\n\n- Use pnpm"),
         ("Use npm", "Should we use pnpm?"),
         ("Use npm", "Tools, e.g. use pnpm"),
+        ("Use poetry", "// Install: pip install x"),
+        ("Never npm", "`npm install`, `pip install`: ask before"),
+        ("Use npm", "Don't add npm packages that nobody imports."),
+        ("Use double quotes", "Single-quoted text that says what it is for"),
+        ("Always use `poetry add`", "Never edit `poetry.lock`"),
+        ("**Backend**: Python 3.12", "**Scripts**: Python 3.11"),
+        ("Billing: use npm", "Use pnpm"),
         ("Never commit to main", 'If somebody writes "commit to main", ask.'),
         ("Use npm", "| Use pnpm |\n|---|"),
         # what agrees

@@ -18,7 +18,7 @@ from functools import cache, lru_cache
 from typing import NamedTuple
 
 from nexus_context.errors import Span
-from nexus_context.folder.prompt.joint.scopes import limits_of, sections_of, tells
+from nexus_context.folder.prompt.joint.scopes import label_limits, limits_of, sections_of, tells
 from nexus_context.folder.prompt.joint.statements import MOST_SENTENCES, MOST_TEXTS, plain, read_statements
 
 _LONGEST = 400  # characters of a statement; a longer one explains more than it tells
@@ -67,7 +67,7 @@ def read_claims(text: str) -> tuple[InstructionClaim, ...]:
             finding.topic,
             finding.value,
             finding.forbids,
-            sections_of(statement).difference(finding.languages) | limits,
+            (sections_of(statement) | limits).difference(finding.languages),
             span=statement.span,
             implied=finding.implied,
         )
@@ -89,8 +89,8 @@ def contradict(one: InstructionClaim, other: InstructionClaim) -> bool:
 
 
 _NO_CLAIM = (
-    r"\?(?:\s|$)|(?i:\be\.g\b|\bfor (?:example|instance)\b|\bexamples?:|\bsuch as\b|\bbad\b[ :*]|\bwrong\b"
-    r"|\bgood:|\bincorrect\b|\bcorrect:|\bif (?:the )?users?\b)"
+    r"\?(?:\s|$)|^//|(?i:\be\.g\b|\bfor (?:example|instance)\b|\bexamples?:|\bsuch as\b|\bbad\b[ :*]"
+    r"|\bwrong\b|\bgood:|\bincorrect\b|\bcorrect:|\bif (?:the )?users?\b)"
     r"|[\u274c\u2717\u2718\U0001f6ab\u26d4]|->|=>|\u2192"
 )
 _QUOTED = r"\"[^\"]*\"|\u201c[^\u201d]*\u201d|(?<!\w)'[^']+'(?!\w)"
@@ -106,16 +106,15 @@ def _read_sentence(source: str) -> tuple[tuple[_Finding, frozenset[str]], ...]:
     if not finders or _pattern(_NO_CLAIM).search(source):
         return ()
     text = _pattern(_QUOTED).sub("\u2026", text)
-    return tuple((finding, _limits(finding)) for find in finders for finding in find(text))
+    labels = label_limits(text)
+    return tuple((finding, labels | _limits(finding)) for find in finders for finding in find(text))
 
 
 def _limits(finding: _Finding) -> frozenset[str]:
     if not finding.rest:
         return frozenset()
     languages = finding.languages
-    return limits_of(" ".join(word for word in finding.rest.split() if word not in languages)) - set(
-        languages
-    )
+    return limits_of(" ".join(word for word in finding.rest.split() if word not in languages))
 
 
 @cache
@@ -131,6 +130,8 @@ _NOT = (
     r"|prohibited:?|forbidden:?)"
 )
 _ENDS = r"(?=\s*(?:$|[.,;:!()\u2014\u2013\u2026]|\s-\s))"
+_VERBS = r"(?:(?:ever|use|using|run|install|with|switch|to|mix|raw|plain|the|any)\s+){0,3}"
+_NAME_ENDS = r"(?![\w-]|\.\w)"
 _BEGINS = r"(?:^|[.;:,(\u2014\u2013]\s*|\b(?:always|must|should|please|we|project|repo|only|tests?)\s+)"
 
 
@@ -142,22 +143,24 @@ def _choose(
     `asked` and `forbidden` are patterns with NAME.
     """
     any_name = "|".join(map(re.escape, names))
-    name_pattern = _pattern(rf"\b(?:{any_name})\b")
+    name_pattern = _pattern(rf"(?<![\w.@-])(?:{any_name}){_NAME_ENDS}")
     if not name_pattern.search(text):
         return
     ruled_out: set[str] = set()
     rest = text
-    listed = rf"(?:(?:{any_name})\b(?: install)?(?:,? or |,? nor |,? and |/|, )?)+"
-    for match in _pattern(rf"\b{_NOT}\s+(?:\w+\s+){{0,2}}?({listed})").finditer(text):
+    listed = rf"(?:(?:{any_name}){_NAME_ENDS}(?: install)?(?:,? or |,? nor |,? and |/|, )?)+"
+    for match in _pattern(rf"\b{_NOT}\s+{_VERBS}({listed})").finditer(text):
         ruled_out.update(name_pattern.findall(match[1]))
         rest = rest.replace(match[0], " \u2026 ")
     names_left = set(name_pattern.findall(rest))
-    demand = _pattern(asked.replace("NAME", f"({any_name})")).search(rest)
+    demand = _pattern(asked.replace("NAME", f"({any_name}){_NAME_ENDS}")).search(rest)
     limits = name_pattern.sub(" ", _pattern(rf"\b{_NOT}\b.*").sub(" ", rest))
     if demand is not None and len(names_left) == 1:
         yield _Finding(topic, next(filter(None, demand.groups())), limits)
     for name in sorted(ruled_out - names_left):
-        if demand is not None or _pattern(forbidden.replace("NAME", re.escape(name))).search(text):
+        if demand is not None or _pattern(forbidden.replace("NAME", f"{re.escape(name)}{_NAME_ENDS}")).search(
+            text
+        ):
             yield _Finding(topic, name, limits, forbids=True)
 
 
@@ -171,23 +174,25 @@ _MANAGES = (
     rf"\s+NAME{_ENDS}|^NAME\s+(?:only|exclusively){_ENDS}|^prefer\s+NAME\b"
 )
 _UNMANAGED = (
-    rf"\b{_NOT}\s+(?:(?:ever|use|using|run|install with|switch to|mix|raw|plain|the|any)\s+){{0,3}}"
-    rf"(?:[\w/, ]*?)NAME(?:{_ENDS}|(?=\s+(?:or|and|nor|commands?|here|in this|as|directly"
-    r"|for (?:package|dependenc|install)))|/)"
+    rf"\b{_NOT}\s+{_VERBS}(?:[\w/, ]*(?:/|,| or | nor )\s*)?NAME"
+    rf"(?:{_ENDS}|(?=/|\s+(?:or|and|nor|commands?|here|in this|as|directly"
+    r"|for (?:package|dependenc|install))))"
 )
 _COMMANDS = {
-    "js": r"(npm|pnpm|yarn|bun) (?:install|i|ci|add|run|test)\b(?![^,;]* (?:-g|--global)\b)",
+    "js": r"(npm|pnpm|yarn|bun) (?:install|i|ci|add)\b(?![^,;]* (?:-g|--global)\b)",
     "python": r"(?<!uv )(?<!-m )(pip|poetry|uv|pdm|pipenv)3? (?:install|add|sync|run)\b",
 }
 _COMMANDED = r"^(?:(?:always |please )?(?:run|use|install|execute|build|test)\b[^.]*|[^:.]{1,40}:\s*)?$"
 
 
 def _find_managers(text: str) -> Iterator[_Finding]:
+    commands = {ecosystem: _pattern(pattern).search(text) for ecosystem, pattern in _COMMANDS.items()}
+    is_list = all(commands.values())  # of the commands of several ecosystems
     for ecosystem, names in _MANAGERS.items():
         topic = f"package manager ({ecosystem})"
         yield from _choose(topic, text, names, asked=_MANAGES, forbidden=_UNMANAGED)
-        command = _pattern(_COMMANDS[ecosystem]).search(text)
-        if command is None or _pattern(rf"\b{_NOT}\b").search(text):
+        command = commands[ecosystem]
+        if command is None or is_list or _pattern(rf"\b{_NOT}\b").search(text):
             continue
         before = text[: command.start()]
         is_alone = len(set(_pattern(rf"\b(?:{'|'.join(names)})\b").findall(text))) == 1
@@ -205,7 +210,7 @@ _FRAMEWORKS = {
 _TESTED = (
     rf"{_BEGINS}(?:uses?|prefer|written (?:in|with))\s+NAME(?:(?=\s+(?:for|to write|as the test)\s)|{_ENDS})"
     r"|\b(?:test(?:ing)?|spec)s?\s*(?:framework|runner|library)?(?:\s+is)?:\s*NAME\b"
-    rf"|\bwrite\s+(?:all\s+)?(?:\w+\s+)?tests\s+(?:with|using|in)\s+NAME{_ENDS}"
+    rf"|(?:\bwrite\s+|^)(?:all\s+)?(?:\w+\s+)?tests\s+(?:with|using|in)\s+NAME{_ENDS}"
 )
 _UNTESTED = rf"\b{_NOT}\s+(?:use\s+|using\s+)?(?:[\w:/, ]*?)NAME\b"
 _KINDS_OF_TESTS = (
@@ -252,7 +257,7 @@ _VERSION_TOPIC = "version of "
 _LANGUAGES = r"python|node(?:\.?js)?|java|go|golang|ruby|php|typescript|rust|swift|kotlin|\.net|c#"
 _SPELLINGS = {"nodejs": "node", "node.js": "node", "golang": "go"}
 _VERSION = (
-    r"^(?:(?:always|must|we|this|the|project|code|target|targets|uses?|using|require[sd]?|requires|needs"
+    r"^(?:(?:always|must|we|you|this|the|project|code|target|targets|uses?|using|require[sd]?|requires|needs"
     r"|runs on|built with|written in|minimum|prerequisites?|install|with|is|requires:)\s+)*"
     rf"({_LANGUAGES})(?: version)?(?::|\s| is| must be)*(>=|\u2265|>|~|\^|=|v|==)?(?<=[\s:>=~^v\u2265])\s*v?"
     r"(\d{1,2}(?:\.\d+){0,2})(?:\.x)?"
@@ -270,7 +275,9 @@ def _find_versions(text: str) -> Iterator[_Finding]:
     if _pattern(_NO_REQUIREMENT).search(text):
         return
     findings: list[_Finding] = []
-    body = _pattern(r"^[^:]{1,30}:\s+(?=\w)").sub("", _pattern(r"\([^()]*\)").sub(" ", text))
+    body = _pattern(rf"^(?!(?:{_LANGUAGES}):)[^:]{{1,30}}:\s+(?=\w)").sub(
+        "", _pattern(r"\([^()]*\)").sub(" ", text)
+    )
     for part in _pattern(r"[,;]\s|\s[\u2014\u2013-]\s").split(body):
         match = _pattern(_VERSION).search(part)
         if match is not None:
@@ -311,7 +318,7 @@ _USES = r"(?:^|[:;,]\s*|\balways )(?:use |indent with |prefer )"
 _NOT_SPACES = r"(?:,? (?:not|never|instead of|over|rather than) spaces| \(not spaces\))?"
 _TABS = (
     rf"{_USES}(?:hard )?tabs?(?: characters?)?{_NOT_SPACES}(?= for indent|$|[.,;]| - | \u2014)"
-    rf"|^tabs(?: for indentation)?{_NOT_SPACES}$|\bindent(?:ation)?: tabs?\b"
+    rf"|^tabs(?: for indentation)?{_NOT_SPACES}$|\bindent(?:ation)?: tabs?\b|\btab indentation\b"
 )
 _NO_TABS = (
     rf"{_USES}spaces(?: for indentation)?"
@@ -322,7 +329,8 @@ _SPACES = r"(\d|two|four|eight)[ -]spaces?"
 _INDENTED = (
     rf"(?:^|[:;,]\s*|\balways )(?:use |indent with |prefer )?{_SPACES} ?"
     r"(?:for )?(?:indent\w*|per indent\w*|$|[.,;])"
-    rf"|\bindent(?:ation)?:? (?:of |with |is |uses? |by |size:? )?{_SPACES}|\b{_SPACES} (?:for )?indent\w*"
+    rf"|\bindent(?:ation)?:? (?:code )?(?:of |with |is |uses? |by |size:? )?{_SPACES}"
+    rf"|\b{_SPACES} (?:for )?indent\w*"
 )
 _NUMBERS = {"two": "2", "four": "4", "eight": "8"}
 
@@ -339,8 +347,8 @@ def _find_indentation(text: str) -> Iterator[_Finding]:
 
 
 _QUOTES = (
-    r"(?:^|[:;,]\s*|\balways )(?:use |prefer )?(single|double)[ -]quotes?(?: \([^)]*\))?"
-    r"(?:,? (?:not|never|over|instead of|rather than) (?:single|double)[ -]quotes?)?"
+    r"(?:^|[:;,]\s*|\balways )(?:use |prefer )?(single|double)[ -]quotes?\b(?: \([^)]*\))?"
+    r"(?:,? (?:not|never|over|instead of|rather than) (?:single|double)[ -]quotes?\b)?"
 )
 
 
@@ -368,7 +376,8 @@ _LENGTH = (
     r"(?: \(?max(?:imum)?\)?)?(?: of|:| is| to| at| =)?\s*"
     r"(?:max(?:imum)? |at most |<= ?|\u2264 ?|under |up to )?(\d{2,3})\b"
     r"|\b(\d{2,3})[ -]?(?:characters?|chars?|columns?|cols?)[ -](?:line|max(?:imum)? line|per line)"
-    r"|\b(?:keep |limit )?lines (?:to|under|below|at most|within|\u2264|<=) (\d{2,3}) ?"
+    r"|\b(?:keep |limit )?lines (?:to|under|below|at most|within|\u2264|<=|should not exceed"
+    r"|should not be (?:more|longer) than) (\d{2,3}) ?"
     r"(?:characters|chars|columns)"
 )
 

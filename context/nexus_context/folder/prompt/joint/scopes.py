@@ -53,8 +53,8 @@ GENERIC = _words_of(
 )
 """Words of headings that limit nothing."""
 _TOPICS = _words_of(
-    "framework indent length limit line lines max maximum package runner semicolons spaces suite tabs "
-    "unit width"
+    "framework indent language length limit line lines lint max maximum package runner runtime semicolons "
+    "spaces suite tabs typescript unit width"
 )
 """Words of labels that say what a claim is about."""
 
@@ -94,10 +94,14 @@ def tells(statement: Statement) -> bool:
 def limits_of(condition: str) -> frozenset[str]:
     """What the words of a statement beside its claim, in lower case, limit it to."""
     rest = _pattern(_UNLIMITED).sub(" ", condition)
-    label = _pattern(r"([^:.]{1,40}):\s").match(rest)
-    labels = _words(label[1]) - GENERIC - _TOPICS if label else set[str]()
     conditions = (" ".join(match[0].split()) for match in _pattern(_CONDITION).finditer(rest))
-    return frozenset(_pattern(_WORD).findall(rest)).intersection(AREAS).union(labels, conditions)
+    return frozenset(_pattern(_WORD).findall(rest)).intersection(AREAS).union(conditions)
+
+
+def label_limits(text: str) -> frozenset[str]:
+    """What the label of a statement limits it to, in lower case: "Billing: use npm"."""
+    label = _pattern(r"([^:.]{1,40}):\s").match(text)
+    return frozenset(_words(label[1]) - GENERIC - _TOPICS if label else ())
 
 
 def are_parallel(one: Statement, other: Statement) -> bool:
@@ -112,7 +116,12 @@ def are_parallel(one: Statement, other: Statement) -> bool:
 @lru_cache(maxsize=256)
 def _sections(headings: tuple[str, ...], leads: tuple[str, ...]) -> frozenset[str]:
     limits = {word for title in headings[:1] for word in _words(title) & AREAS}
-    limits.update(word for title in (*headings[1:], *leads) for word in _words(title) - GENERIC)
+    for title in (*headings[1:], *leads):
+        words = _words(title)
+        limits |= words & AREAS if words & GENERIC else words
+        limits |= {word for word in words if _pattern(r"[/.@]").search(word)}
+    for lead in leads:
+        limits |= limits_of(lead.casefold())
     return frozenset(limits)
 
 
