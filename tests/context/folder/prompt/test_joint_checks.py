@@ -178,6 +178,10 @@ def test_contradictions(one: str, other: str) -> None:
         ("Always use `poetry add`", "Never edit `poetry.lock`"),
         ("**Backend**: Python 3.12", "**Scripts**: Python 3.11"),
         ("Billing: use npm", "Use pnpm"),
+        (
+            "Java:\nUse camel case.\nIndent code with 4 spaces.",
+            "Lua:\nUse snake case.\nIndent code with 2 spaces.",
+        ),
         ("Never commit to main", 'If somebody writes "commit to main", ask.'),
         ("Use npm", "| Use pnpm |\n|---|"),
         # what agrees

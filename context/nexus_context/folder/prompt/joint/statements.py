@@ -5,7 +5,7 @@
 2. A paragraph or a list item is cut into sentences: after `.`, `!` or `?` before a capital, and after short
    lines that are one below the other without marks.
 3. A statement has the titles of the headings above it, and its leads: the list items that it is nested in,
-   and the paragraph before its list if that ends with a colon.
+   and the paragraph before its list, or the line before its paragraph, if that ends with a colon.
 4. The key of a sentence is its text in lower case with one blank for each white space, without emphasis,
    backticks and the punctuation at the ends of words: equal for two sentences that differ in looks alone.
 5. A text of more than LONGEST code points is not read: it would take a second.
@@ -143,25 +143,26 @@ class _Reader:
         self.headings: list[tuple[int, str]] = []
         self.items: list[tuple[int, str]] = []
         self.lead = ""  # the last paragraph, if it ends with a colon
+        self.follows_lead = False  # the paragraph that is being gathered stands right below it
         self.lines: list[Span] = []
 
     def take(self, text: str) -> Iterator[_Block]:
         """The block that ends here, if any."""
         if self.lines:
-            if not self.items:
-                last = plain(text[self.lines[-1].start : self.lines[-1].end])
-                self.lead = last if last.endswith(":") else ""
             headings = tuple(title for _, title in self.headings)
             if not self.has_title or not self.headings or self.headings[0][0] > 1:
                 headings = ("", *headings)
             above = self.items[:-1] if self.items else ()
-            lead = (self.lead,) if self.lead and self.items else ()
+            lead = (self.lead,) if self.lead and (self.items or self.follows_lead) else ()
             leads = (*lead, *(_title(item) for _, item in above))[-_MOST_LEADS:]
             start = (
                 max(text.rfind("\n", 0, self.lines[0].start), text.rfind("\r", 0, self.lines[0].start)) + 1
             )
             yield _Block(Span(start, self.lines[-1].end), self.lines, headings, leads)
-            self.lines = []
+            if not self.items:
+                last = plain(text[self.lines[-1].start : self.lines[-1].end])
+                self.lead = last if last.endswith(":") else ""
+            self.lines, self.follows_lead = [], False
 
 
 def _blocks(text: str) -> Iterator[_Block]:
@@ -188,6 +189,9 @@ def _blocks(text: str) -> Iterator[_Block]:
                 reader.items.append((indent, text[start : line.end]))
                 reader.lines = [Span(start, line.end)]
         elif reader.lines:
+            if len(reader.lines) == 1 and not reader.items and masked.endswith(":", 0, reader.lines[0].end):
+                yield from reader.take(text)
+                reader.follows_lead = True
             reader.lines.append(_stripped(text, line))
         elif was_blank and indent >= 4 and not reader.items:
             pass  # indented code
