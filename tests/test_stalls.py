@@ -68,7 +68,10 @@ def lock() -> None:
 
 @pytest.mark.parametrize(("block", "kind"), [(compute, "busy"), (sleep, "blocked"), (lock, "locked")])
 def test_why_the_loop_was_blocked(block: Callable[[], object], kind: str) -> None:
-    (stall,) = check(block)
+    for _ in range(5):  # on a machine that is busy itself, the thread may have waited for a processor
+        (stall,) = check(block)
+        if stall.kind != "starved":
+            break
     assert (stall.kind, stall.is_over) == (kind, True)
     assert stall.ms >= 50
     functions = [function for _, _, function in stall.stack]
