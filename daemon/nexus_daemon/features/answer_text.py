@@ -10,6 +10,7 @@ from nexus_context.text.visible import visible_line
 from nexus_daemon.protocol.explain import ExplainAnswer, ExplainLink
 
 _LINK = re.compile(r"\[((?:[^\]\\]|\\.)*)\]\([^)]*\)")
+_BOLD = re.compile(r"\*\*([^*]+)\*\*")
 _ESCAPE = re.compile(r"\\([\\*_\[\]<>#])")
 LONGEST_VALUE = 200
 """Characters of a value."""
@@ -72,5 +73,5 @@ def _escaped_words(text: str) -> str:
 
 def plain(text: str) -> str:
     """A Markdown text of this module without its marks."""
-    text = _LINK.sub(r"\1", text).replace("**", "").replace("`", "").replace("\n\n---\n\n", "\n\n")
+    text = _BOLD.sub(r"\1", _LINK.sub(r"\1", text)).replace("`", "").replace("\n\n---\n\n", "\n\n")
     return _ESCAPE.sub(r"\1", text)

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from nexus_context.errors import Edit, Span
 from nexus_context.folder.prompt.headings import Heading
+from nexus_daemon.features.answer_text import as_json
 from nexus_daemon.features.edits import Editing, workspace_edit
 from nexus_daemon.features.open_document import OpenDocument
 
@@ -38,7 +39,8 @@ def skill_action(
     if not editing.creates:
         return None
     text, section = document.text, heading.section
-    matter = f"---\nname: {skill_name(heading.title)}\ndescription: {heading.title}\n---\n\n"
+    description = as_json(heading.title)  # in quotes: a colon would be no YAML
+    matter = f"---\nname: {skill_name(heading.title)}\ndescription: {description}\n---\n\n"
     skill = matter + text[section.start : section.end].rstrip() + "\n"
     edits = {document.path: [Edit(section, "")], path: [Edit(Span(0, 0), skill)]}
     return {

@@ -9,6 +9,7 @@ from os.path import basename, dirname, isabs, join, normpath
 from typing import Any
 
 from nexus_context.errors import Span
+from nexus_context.text.json.spans import texts_in
 from nexus_daemon.features.open_document import OpenDocument
 from nexus_daemon.features.settings_place import parse
 
@@ -47,15 +48,7 @@ def _values(document: OpenDocument) -> Iterator[tuple[Span, str]]:
     parsed = parse(document)
     if parsed is None:
         return
-    for pointer, text in _texts(parsed.value, ()):
+    for pointer, text in texts_in(parsed.value):
         if len(text) <= LONGEST and ("/" in text or "." in text) and "\0" not in text and "://" not in text:
             span = parsed.span(pointer)
             yield Span(span.start + 1, max(span.end - 1, span.start + 1)), text
-
-
-def _texts(value: object, pointer: tuple[str | int, ...]) -> Iterator[tuple[tuple[str | int, ...], str]]:
-    if isinstance(value, str):
-        yield pointer, value
-    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    for key, below in items:
-        yield from _texts(below, (*pointer, key))

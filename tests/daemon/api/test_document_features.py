@@ -369,7 +369,7 @@ def test_a_section_moves_into_a_skill(tmp_path: Path) -> None:
         path = desk.uri("/b/.claude/skills/release-notes/SKILL.md")
         assert (create["kind"], create["uri"], skill["textDocument"]["uri"]) == ("create", path, path)
         assert skill["edits"][0]["newText"].startswith(
-            "---\nname: release-notes\ndescription: Release notes\n---\n"
+            '---\nname: release-notes\ndescription: "Release notes"\n---\n'
         )
         (removed,) = cut["edits"]
         assert (removed["range"]["start"]["line"], removed["range"]["end"]["line"], removed["newText"]) == (
@@ -417,5 +417,62 @@ def test_a_server_says_what_each_program_in_use_does_with_it(tmp_path: Path) -> 
         desk.open(talk, "/b/.gemini/settings.json", '{"mcpServers": {"shop": {"command": "s"}}}')
         (lens,) = await ask(desk, talk, 2, "codeLens", "/b/.gemini/settings.json")
         assert lens["command"]["title"].startswith("Gemini CLI: ")
+
+    tell_story(tmp_path, story)
+
+
+CODEX = """[mcp_servers.tickets]
+command = "t"
+[mcp_servers.tickets.env]
+A = "1"
+[mcp_servers."tickets".tools.find]
+approval_mode = "approve"
+"""
+
+
+def test_every_header_of_a_server_is_renamed_and_no_name_is_taken_twice(tmp_path: Path) -> None:
+    async def story(desk: Desk) -> None:
+        path = "/home/.codex/config.toml"
+        both = CODEX + '[mcp_servers.other]\ncommand = "o"\n'
+        write(desk, path, both)
+        write(desk, "/home/a/AGENTS.md", "x")
+        talk = await desk.client("/home")
+        desk.open(talk, path, both)
+        name = {"position": at(both, "tickets", 3)}
+        edit = await ask(desk, talk, 1, "rename", path, **name, newName="issues")
+        (changes,) = edit["changes"].values()
+        assert [each["range"]["start"]["line"] for each in changes] == [0, 2, 4]
+        wrong = {"textDocument": {"uri": desk.uri(path)}, "newName": "other", **name}
+        code, message = await desk.refusal(talk, 2, "textDocument/rename", **wrong)
+        assert (code, "already" in message) == ("bad-rename", True)
+
+    tell_story(tmp_path, story)
+
+
+def test_settings_of_a_package_are_those_of_a_program_that_runs_there(tmp_path: Path) -> None:
+    async def story(desk: Desk) -> None:
+        talk = await desk.client()
+        path = "/a/packages/api/.claude/settings.json"
+        desk.open(talk, path, SETTINGS)
+        shown = await ask(desk, talk, 1, "hover", path, position=at(SETTINGS, "model"))
+        assert 'In force from one file: "opus"' in shown["contents"]["value"]
+        assert "packages/api/.claude/settings.json:2" in shown["contents"]["value"]
+
+    tell_story(tmp_path, story)
+
+
+def test_a_folder_may_be_opened_over_a_link(tmp_path: Path) -> None:
+    async def story(desk: Desk) -> None:
+        write(desk, "/real/CLAUDE.md", "# Rules\nBe brief.\n")
+        Path(desk.tree.path("/link")).symlink_to(desk.tree.path("/real"))
+        talk = await desk.client("/link")
+        desk.open(talk, "/link/CLAUDE.md", "# Rules\nBe brief.\n")
+        shown = await ask(desk, talk, 1, "hover", "/link/CLAUDE.md", position={"line": 0, "character": 3})
+        assert "Claude Code: ≈ " in shown["contents"]["value"]
+        settings = '{"env": {"API_TOKEN": "sk-1"}}'
+        desk.open(talk, "/link/.claude/settings.json", settings)
+        where = {"position": at(settings, "API_TOKEN")}
+        shown = await ask(desk, talk, 2, "hover", "/link/.claude/settings.json", **where)
+        assert 'In force from one file: "***"' in shown["contents"]["value"]
 
     tell_story(tmp_path, story)

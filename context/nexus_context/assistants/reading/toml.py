@@ -69,6 +69,10 @@ class TomlDocument:
         """Where the key of a value is."""
         return self._places.get(pointer, (None, Span(0, 0)))[0]
 
+    def key_spans(self, pointer: Pointer) -> list[Span]:
+        """Everywhere that a key is written: a table may have several headers, and dotted keys below them."""
+        return self._scan.keys.get(pointer, [])
+
     def path_at(self, offset: int) -> Pointer:
         """Path of the innermost key or value that contains an offset, or ends with it; () outside all."""
         found: tuple[int, Pointer] = (len(self.text) + 1, ())
@@ -78,9 +82,13 @@ class TomlDocument:
                     found = min(found, (span.end - span.start, pointer), key=lambda each: each[0])
         return found[1]
 
-    @cached_property
+    @property
     def _places(self) -> dict[Pointer, tuple[Span | None, Span]]:
-        return _Scan(_as_old(self.text)).places
+        return self._scan.places
+
+    @cached_property
+    def _scan(self) -> "_Scan":
+        return _Scan(_as_old(self.text))
 
 
 def _long_key(text: str) -> Span | None:
@@ -104,6 +112,7 @@ class _Scan:
 
     def __init__(self, text: str) -> None:
         self.places: dict[Pointer, tuple[Span | None, Span]] = {}
+        self.keys: dict[Pointer, list[Span]] = {}
         self._counts: dict[Pointer, int] = {}  # of the arrays of tables
         self._tokens = [
             (match[0], Span(*match.span()))
@@ -149,6 +158,7 @@ class _Scan:
             word, span = self._tokens[self._at]
             pointer = (*pointer, _name(word))
             self.places.setdefault(pointer, (span, span))
+            self.keys.setdefault(pointer, []).append(span)
             self._at += 1
             if self._next != ".":
                 break

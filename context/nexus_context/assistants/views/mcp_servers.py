@@ -14,7 +14,7 @@ from nexus_context.assistants.reading.definitions import Preference, choose
 from nexus_context.assistants.reading.disk import Disk
 from nexus_context.assistants.reading.model import AssistantServer, AssistantSettings, Start
 from nexus_context.assistants.reading.settings import read_document
-from nexus_context.assistants.reading.toml import read_toml
+from nexus_context.assistants.reading.toml import TomlDocument, read_toml
 from nexus_context.errors import Problem, Span
 
 STARTS: Mapping[Start, str] = {
@@ -29,12 +29,19 @@ SERVER_KEYS = ("mcpServers", "mcp_servers", "servers", "mcp")
 
 def find_server_key(path: str, name: str, disk: Disk) -> Span:
     """Where a settings file names a server; its beginning if that is not found."""
+    return next(iter(find_server_keys(path, name, disk)), Span(0, 0))
+
+
+def find_server_keys(path: str, name: str, disk: Disk) -> list[Span]:
+    """Everywhere that a settings file writes the key of a server: in TOML each of its headers has it."""
     document = read_toml(disk, path) if path.endswith(".toml") else read_document(disk, path)
-    if document is not None:
-        for pointer in _pointers(document.value, ()):
-            if pointer[-1] == name and pointer[-2] in SERVER_KEYS:
-                return document.key_span(pointer) or Span(0, 0)
-    return Span(0, 0)
+    for pointer in () if document is None else _pointers(document.value, ()):
+        if pointer[-1] == name and pointer[-2] in SERVER_KEYS:
+            if isinstance(document, TomlDocument):
+                return document.key_spans(pointer)
+            key = None if document is None else document.key_span(pointer)
+            return [] if key is None else [key]
+    return []
 
 
 def _pointers(value: object, above: tuple[str, ...]) -> Iterator[tuple[str, ...]]:

@@ -8,9 +8,10 @@ from nexus_context.assistants.programs import PROGRAMS
 from nexus_context.assistants.reading.disk import Disk
 from nexus_context.assistants.reading.model import AssistantSettings, Surroundings
 from nexus_context.assistants.reading.settings import read_document
-from nexus_context.assistants.views.mcp_servers import find_server_key
+from nexus_context.assistants.views.mcp_servers import find_server_keys
 from nexus_context.errors import Span
 from nexus_context.text.json import JsonDocument
+from nexus_context.text.json.spans import texts_in
 
 LISTS = ("enabledMcpjsonServers", "disabledMcpjsonServers")
 """The settings that list servers by name."""
@@ -33,9 +34,9 @@ def find_server_uses(name: str, disk: Disk, surroundings: Surroundings) -> list[
     for key, settings in all_settings.items():
         for server in PROGRAMS[key].servers.read(disk, settings):
             if server.name == name:
-                span = find_server_key(server.path, name, disk)
-                span = _inside(disk.text(server.path) or "", span)
-                if span.end > span.start:
+                text = disk.text(server.path) or ""
+                for key_span in find_server_keys(server.path, name, disk):
+                    span = _inside(text, key_span)
                     uses.setdefault((server.path, span), ServerUse(server.path, span, defines=True))
     for settings in all_settings.values():
         for use in _uses_in(settings, name, disk):
@@ -59,21 +60,12 @@ def _uses_in(settings: AssistantSettings, name: str, disk: Disk) -> Iterator[Ser
         document = file.document or (None if file.path.endswith(".toml") else read_document(disk, file.path))
         if document is None or name not in document.text:
             continue
-        for pointer, text in _texts(document.value, ()):
+        for pointer, text in texts_in(document.value):
             start = _start_in(name, pointer, text)
             if start is not None:
                 span = _span_of(document, pointer, text, start=start, length=len(name))
                 if span is not None:
                     yield ServerUse(file.path, span, defines=False)
-
-
-def _texts(value: object, pointer: tuple[str | int, ...]) -> Iterator[tuple[tuple[str | int, ...], str]]:
-    """The texts of a value, with their paths."""
-    if isinstance(value, str):
-        yield pointer, value
-    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    for key, below in items:
-        yield from _texts(below, (*pointer, key))
 
 
 def _start_in(name: str, pointer: tuple[str | int, ...], text: str) -> int | None:

@@ -173,3 +173,12 @@ def as_index(step: str | int) -> int | None:
     if isinstance(step, int):
         return step
     return int(step) if _INDEX.fullmatch(step) else None
+
+
+def texts_in(value: object, path: Pointer = ()) -> Iterator[tuple[Pointer, str]]:
+    """The texts of a value, each with its path."""
+    if isinstance(value, str):
+        yield path, value
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, below in items:
+        yield from texts_in(below, (*path, key))

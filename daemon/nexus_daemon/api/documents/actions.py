@@ -6,9 +6,9 @@ from typing import Any
 
 from nexus_context.assistants.programs import PROGRAMS
 from nexus_context.assistants.views.profile import read_profile
-from nexus_context.assistants.views.readers import file_uses
 from nexus_context.config.fixes import meant
 from nexus_context.folder.layers.walk import within
+from nexus_context.folder.prompt.imports import import_tokens
 from nexus_context.tokens import counter_for
 from nexus_daemon.api.documents.importing import IMPORTING, importing_texts
 from nexus_daemon.api.documents.question import Question
@@ -69,11 +69,11 @@ def _section_actions(question: Question, offset: int) -> Iterator[dict[str, Any]
     name = skill_name(heading.title)
     directory = os.path.dirname(document.path)
     path = f"{directory}/.claude/skills/{name}/SKILL.md"
-    if len(section) < SHORTEST or not name or scene.disk.exists(path):
+    has_imports = next(import_tokens(section), None) is not None  # a skill has none
+    if len(section) < SHORTEST or has_imports or not name or scene.disk.exists(path):
         return
     profile = read_profile(CLAUDE_CODE, scene.surroundings, disk=scene.disk, counted=False)
-    use = file_uses(profile).get(document.path)
-    if use is None or use.use != "sent":
+    if question.use_of(profile).use != "sent":
         return
     saved = tokens_text(section, counter_for(PROGRAMS[CLAUDE_CODE].instructions.assistant.model))
     action = skill_action(document, heading, path, saved=saved, editing=question.editing)

@@ -11,7 +11,7 @@ from typing import Any
 from nexus_context.assistants.reading.model import Profile
 from nexus_context.assistants.tracking.in_use import NEXUS, read_views
 from nexus_context.assistants.views.profile import read_profile
-from nexus_context.assistants.views.readers import UNREAD, AssistantUse, file_uses
+from nexus_context.assistants.views.readers import UNREAD, AssistantUse
 from nexus_context.assistants.views.setting_keys import MCP_SERVERS, is_server, key_at
 from nexus_context.assistants.views.subjects import NamedServer
 from nexus_context.errors import RequestError
@@ -93,18 +93,19 @@ def _hover_instructions(question: Question, offset: int) -> dict[str, Any] | Non
 def _text_readers(question: Question) -> tuple[list[TextReader], list[Profile]]:
     """The views in use, with what each does with the document, and the profiles of the programs."""
     scene, path = question.scene, question.document.path
+    paths = (path, scene.disk.real(path))
     readers, profiles = list[TextReader](), list[Profile]()
     for view in read_views(scene.surroundings, scene.disk, scene.snapshot.effective).in_use:
         if view.name == NEXUS:
             limits, counter = model_of(scene.snapshot, None)
-            is_sent = any(each.path == path for each in scene.snapshot.prompt.fragments)
+            is_sent = any(each.path in paths for each in scene.snapshot.prompt.fragments)
             use = AssistantUse("sent") if is_sent else UNREAD
         else:
             profile = read_profile(view.name, scene.surroundings, disk=scene.disk)
             profiles.append(profile)
             model = view.model or profile.assistant.model
             limits, counter = get_model_limits(model), counter_for(model)
-            use = file_uses(profile).get(path, UNREAD)
+            use = question.use_of(profile)
         window = limits.available(None, 0) if limits.known else None
         readers.append(TextReader(view.title, use, counter, window))
     return readers, profiles

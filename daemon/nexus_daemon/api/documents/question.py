@@ -2,13 +2,17 @@
 
 1. The text is what the editor has: some program may read a file that Nexus does not.
 2. A document outside of all folders, such as the user's own settings, is one of the first folder.
+3. Settings of a directory below the folder are those of a program that runs there.
 """
 
 import os
 from typing import TYPE_CHECKING, NamedTuple
 
-from nexus_context.assistants.reading.model import short_path
+from msgspec.structs import replace
+
+from nexus_context.assistants.reading.model import Profile, Surroundings, short_path
 from nexus_context.assistants.tracking.in_use import NEXUS
+from nexus_context.assistants.views.readers import UNREAD, AssistantUse, file_uses
 from nexus_context.assistants.views.setting_keys import MCP_SERVERS
 from nexus_context.assistants.views.settings_readers import SettingsReader, settings_readers
 from nexus_context.disk.files import file_stamp
@@ -56,6 +60,11 @@ class Question(NamedTuple):
             return []
         return list(settings_readers(self.document.path, self.scene.disk, self.scene.surroundings))
 
+    def use_of(self, profile: Profile) -> AssistantUse:
+        """What a program does with the document, whose path may lead over links."""
+        uses, path = file_uses(profile), self.document.path
+        return uses.get(path) or uses.get(self.scene.disk.real(path), UNREAD)
+
     def settings_place(self, position: protocol.Position) -> SettingsPlace | None:
         """The key or value at a position of a settings file; None in other documents."""
         is_text = self.document.kind == "instructions"
@@ -85,6 +94,8 @@ async def question_of(client: "Connection", uri: str, *, is_fresh: bool) -> Ques
     scene = await scene_of(
         client, folder, has_servers=is_fresh and _names_servers(path, text), is_fresh=is_fresh
     )
+    if kind != "instructions":
+        scene = scene._replace(surroundings=_surroundings_of(path, scene.surroundings))
     locate = Locator(Texts({path: text.removeprefix("\ufeff")}), encoding, {path: text})
     home = folders.load_inputs.user_home
     document = OpenDocument(path, kind, locate, folder=folder.path, user_home=home)
@@ -95,3 +106,12 @@ async def question_of(client: "Connection", uri: str, *, is_fresh: bool) -> Ques
 
 def _names_servers(path: str, text: str) -> bool:
     return os.path.basename(path).endswith("mcp.json") or "mcp" in text
+
+
+def _surroundings_of(path: str, surroundings: Surroundings) -> Surroundings:
+    """Where a program runs that takes settings from a path: of a package, in the package."""
+    directory = os.path.dirname(path)
+    if os.path.basename(directory).startswith("."):
+        directory = os.path.dirname(directory)
+    is_below = directory.startswith(surroundings.folder + os.sep)
+    return replace(surroundings, folder=directory) if is_below else surroundings

@@ -60,6 +60,9 @@ def rename(question: Question, params: lsp_types.RenameParams) -> dict[str, Any]
     if not is_server_name(params.new_name):
         allowed = "Use letters, digits, `-`, `.` and single `_`."
         raise RequestError(f"{params.new_name!r} is no name of an MCP server. {allowed}", code="bad-rename")
+    if any(use.defines for use in server_uses(question, params.new_name)[0]):
+        taken = f"There is an MCP server {params.new_name!r} already. Choose another name."
+        raise RequestError(taken, code="bad-rename")
     uses, locate = server_uses(question, found[0])
     edits = server_edits(uses, params.new_name)
     return edit_of_folder(edits, question.document.folder, locate, question.editing)
