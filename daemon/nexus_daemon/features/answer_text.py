@@ -10,7 +10,7 @@ from nexus_context.text.visible import visible_line
 from nexus_daemon.protocol.explain import ExplainAnswer, ExplainLink
 
 _LINK = re.compile(r"\[((?:[^\]\\]|\\.)*)\]\([^)]*\)")
-_BOLD = re.compile(r"\*\*([^*]+)\*\*")
+_BOLD = re.compile(r"^\*\*(.+?)\*\*", re.MULTILINE)  # begins a block: stars elsewhere cover a value
 _ESCAPE = re.compile(r"\\([\\*_\[\]<>#])")
 LONGEST_VALUE = 200
 """Characters of a value."""
