@@ -252,6 +252,6 @@ def test_the_sinks_are_those_of_the_servers(told: tuple[Canaries, dict[str, str]
     _, sinks = told
     log = "".join(text for sink, text in sinks.items() if sink.startswith("state/servers/"))
     assert log.count("API_TOKEN=[covered]") >= 2
-    assert "nexus_daemon.servers.connect: httpcore2.http11: " in sinks["log/nexus.log"]
+    assert "nexus_daemon.process.logs.place_log: httpcore2.http11: " in sinks["log/nexus.log"]
     assert "approve" in sinks["nexus mcp approve runs"].lower()
     assert any(sink.startswith("state/ledger") for sink in sinks)

@@ -1,11 +1,9 @@
 """A client of the SDK for a launch: a process, streamable HTTP or SSE; either era of the protocol.
 
-What the SDK logs quotes addresses, headers and answers, which may be secret: only its place is logged, as
-information, since the SDK calls an answer that comes after the end an error.
+What the SDK logs quotes addresses, headers and answers, which may be secret: only its place is logged.
 """
 
 import asyncio
-import logging
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
@@ -16,6 +14,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp_types import Implementation
 
 from nexus_context.servers.launch import Launch
+from nexus_daemon.process.logs.place_log import log_places
 from nexus_daemon.process.version import __version__
 from nexus_daemon.servers.http_client import ANSWER_S, http_client
 from nexus_daemon.servers.process_guard import ProcessGuard
@@ -23,21 +22,8 @@ from nexus_daemon.servers.server_log import ServerLog
 from nexus_daemon.servers.sign_in import SavedTokens
 from nexus_daemon.servers.stdio_transport import stdio_transport
 
-logger = logging.getLogger(__name__)
-
-_QUOTING = ("mcp", "httpx2", "httpcore2")  # loggers of packages
-
-
-class _PlaceHandler(logging.Handler):
-    def emit(self, record: logging.LogRecord) -> None:
-        place = f"{record.name}: {record.funcName}, line {record.lineno}"
-        logger.log(min(record.levelno, logging.INFO), "%s", place)
-
-
-for _name in _QUOTING:
-    _quoting = logging.getLogger(_name)
-    _quoting.propagate = False
-    _quoting.addHandler(_PlaceHandler())
+for _package in ("mcp", "httpx2", "httpcore2"):
+    log_places(_package)
 
 
 @asynccontextmanager

@@ -32,10 +32,12 @@ async def _bound(response: httpx2.Response) -> None:
         return
     stream = response.stream
     if isinstance(stream, httpx2.AsyncByteStream):
-        response.stream = _BoundedStream(stream)
+        response.stream = BoundedStream(stream)
 
 
-class _BoundedStream(httpx2.AsyncByteStream):
+class BoundedStream(httpx2.AsyncByteStream):
+    """An answer that may have LARGEST_ANSWER bytes. Beyond that, AnswerTooLargeError."""
+
     def __init__(self, stream: httpx2.AsyncByteStream) -> None:
         self._stream = stream
 

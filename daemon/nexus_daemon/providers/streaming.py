@@ -1,0 +1,172 @@
+"""`stream`: one request, its retries, and every failure as a ProviderError.
+
+1. The SDK is imported in a worker thread when its provider is first used.
+2. Until an answer begins, RETRIES more attempts follow an error that may pass: after the provider's delay, or
+   FIRST_DELAY_S, doubled each time. A delay above LONGEST_WAIT_S is an error that says how long it is.
+3. Once an answer has begun nothing is sent again.
+4. A cancelled task or a closed iterator closes the connection at once.
+"""
+
+import asyncio
+import importlib
+import logging
+import re
+from collections.abc import AsyncIterator, Mapping
+from contextlib import aclosing
+from random import random
+from typing import Any, NamedTuple, Protocol, cast
+
+from nexus_daemon.providers.answer import AnswerItem, ModelAnswer
+from nexus_daemon.providers.provider_error import ProviderError
+from nexus_daemon.providers.target import Target
+
+logger = logging.getLogger(__name__)
+
+RETRIES = 2
+FIRST_DELAY_S = 0.5
+LONGEST_WAIT_S = 60.0
+
+
+class ProviderApi(Protocol):
+    """A module for one API, imported with its SDK. `ERRORS` are the exceptions of the SDK."""
+
+    ERRORS: tuple[type[Exception], ...]
+
+    def connect(self, target: Target, http: Any) -> Any:
+        """The SDK's client upon an HTTP client. It may block."""
+        ...
+
+    async def send(self, client: Any, body: Mapping[str, Any]) -> AsyncIterator[Any]:
+        """Send a request; the answer's events, once it has begun."""
+        ...
+
+    def read(self, events: AsyncIterator[Any]) -> AsyncIterator[AnswerItem]:
+        """The items of an answer; no ModelAnswer if the events end early."""
+        ...
+
+
+class _Package(NamedTuple):
+    module: str  # of this package
+    sdk: str  # its name for pip
+    extra: str
+    key_header: str  # of those that may stand in for a key
+
+
+_PACKAGES: Mapping[str, _Package] = {
+    "anthropic": _Package("anthropic_messages", "anthropic", "anthropic", "x-api-key"),
+    "openai": _Package("openai_responses", "openai", "openai", "api-key"),
+    "openai-compatible": _Package("openai_chat", "openai", "openai", "api-key"),
+    "google": _Package("gemini", "google-genai", "google", "x-goog-api-key"),
+}
+# what an answer in another form makes of the code that reads it
+_FORM_ERRORS = (ValueError, LookupError, TypeError, AttributeError)
+
+
+async def stream(target: Target, body: Mapping[str, Any]) -> AsyncIterator[AnswerItem]:
+    """Send a body in the format FORMATS[target.provider] and yield the answer as it comes, an Answer at last.
+
+    Gemini's format has no model: the caller adds it to the body as `model`. Raises ProviderError.
+    """
+    package = _PACKAGES.get(target.provider)
+    if package is None:
+        raise ProviderError(f"{target.provider!r} is not a provider that answers.", kind="refused")
+    check_headers(target, package.key_header)
+    api = await asyncio.to_thread(_import_api, package)
+    sdk = importlib.import_module("nexus_daemon.providers.sdk")
+    answer: ModelAnswer | None = None
+    async with sdk.open_http(target) as http:
+        try:
+            client = await asyncio.to_thread(api.connect, target, http)
+            events = _Events(await _send(api, client, target=target, body=body))
+            async with aclosing(cast("Any", api.read(events))) as items:
+                async for item in items:
+                    if isinstance(item, ModelAnswer):
+                        answer = item
+                    yield item
+        except ProviderError:
+            raise
+        except (*api.ERRORS, *sdk.HTTP_ERRORS) as error:
+            raise sdk.provider_error(error, target) from None
+        except _FORM_ERRORS:
+            logger.info("An answer of %s is not in the form of its API.", target.provider, exc_info=True)
+            raise sdk.broken_answer(target) from None
+        if answer is None:
+            raise sdk.early_end(target) if events.have_begun else sdk.broken_answer(target)
+
+
+class _Events:
+    """The events of an answer, and whether there was one."""
+
+    def __init__(self, events: AsyncIterator[Any]) -> None:
+        self.have_begun = False
+        self._events = events
+
+    def __aiter__(self) -> AsyncIterator[Any]:
+        return self
+
+    async def __anext__(self) -> Any:
+        event = await anext(self._events)
+        self.have_begun = True
+        return event
+
+
+def check_headers(target: Target, key_header: str) -> None:
+    """Raise ProviderError unless there is a key, or a header in its place, and all of them can be sent."""
+    names = {name.lower() for name in target.headers}
+    is_needed = target.provider != "openai-compatible" and names.isdisjoint(("authorization", key_header))
+    if is_needed and not (target.key or "").strip():
+        raise ProviderError(
+            f"There is no key for {target.name}. Set `provider.api_key_env` in the global config.json to the "
+            "name of an environment variable that holds it.",
+            kind="authentication",
+        )
+    for name, value in target.headers.items():
+        if not re.fullmatch(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+", name) or not _is_sendable(value):
+            raise ProviderError(
+                "A name or a value in `provider.headers` holds characters that no header can have.",
+                kind="refused",
+            )
+    if target.key and not _is_sendable(target.key.strip()):
+        raise ProviderError(
+            "The key holds characters that no key has, such as a line end. Check the environment variable "
+            "that `provider.api_key_env` names.",
+            kind="authentication",
+        )
+
+
+def _is_sendable(value: str) -> bool:
+    return value.isascii() and value.isprintable()
+
+
+def _import_api(package: _Package) -> ProviderApi:
+    """Import the module of an API with its SDK, for seconds the first time."""
+    try:
+        module = importlib.import_module(f"nexus_daemon.providers.{package.module}")
+    except ImportError as error:
+        raise ProviderError(
+            f"The package {error.name or package.sdk} is not installed. "
+            f'Run: pip install "nexusd[{package.extra}]"',
+            kind="not-installed",
+        ) from None
+    return cast("ProviderApi", module)
+
+
+async def _send(
+    api: ProviderApi, client: Any, *, target: Target, body: Mapping[str, Any]
+) -> AsyncIterator[Any]:
+    """Send a request until an answer begins (rule 2)."""
+    sdk = importlib.import_module("nexus_daemon.providers.sdk")
+    attempt = 0
+    while True:
+        try:
+            return await api.send(client, body)
+        except (*api.ERRORS, *sdk.HTTP_ERRORS) as error:
+            failure: ProviderError = sdk.provider_error(error, target)
+        wait_s = failure.retry_after_s
+        if wait_s is None:
+            wait_s = FIRST_DELAY_S * 2**attempt * (1 - random() / 4)  # noqa: S311 - no secret
+        if attempt == RETRIES or not failure.is_transient or wait_s > LONGEST_WAIT_S:
+            raise failure
+        logger.info("%s: %s; another attempt in %.1f s", target.provider, failure.kind, wait_s)
+        await asyncio.sleep(wait_s)
+        attempt += 1
