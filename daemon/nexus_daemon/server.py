@@ -32,6 +32,7 @@ _TITLES = {
     "nexus/session/export": "Exporting the conversation",
     "nexus/session/search": "Searching conversations",
     "nexus/session": "Reading the conversation",
+    "nexus/chat": "Waiting for the model",
     "nexus/model": "Changing the model",
     "nexus/explain": "Looking at permissions",
     "nexus/view": "Looking at assistants",

@@ -21,6 +21,7 @@ from nexus_daemon.process.version import PROTOCOL, __version__
 from nexus_daemon.workspace.trusted_folders import set_trust
 from support.assistant_transcripts import example_session, write
 from support.client import Client, ReplyError
+from support.loopback_provider import Call, loopback_provider
 from support.protected_server import browse, protected
 from support.waiting import block_until
 
@@ -152,6 +153,7 @@ def environ(home: Path) -> dict[str, str]:
         "NEXUS_STATE": str(home / ".local" / "state" / "nexus"),
         "TZ": "UTC",
         "TICKETS_TOKEN": "",
+        "KEY": "example-key",
     }
 
 
@@ -324,9 +326,33 @@ class _Recorder:
         self.ask("nexus/mcp/search", {**folder, "query": "find a note"})
         self.ask("nexus/mcp/prompt", {**folder, "server": "notes", "prompt": "review", "words": "gate.py"})
         self.ask("nexus/mcp/resource", {**folder, "server": "notes", "uri": "memo://gate"})
-        for method in ("nexus/mcp/refresh", "nexus/mcp/stop", "nexus/mcp/revoke"):
+        self.ask("nexus/mcp/refresh", one)
+        self.chat(folder)
+        for method in ("nexus/mcp/stop", "nexus/mcp/revoke"):
             self.ask(method, one)
         self.sign_in(folder)
+
+    def chat(self, folder: Json) -> None:
+        """Take a turn with a provider whose model calls a tool."""
+        call = Call("toolu_1", "mcp__notes__find_notes", {"text": "gate"})
+        with loopback_provider(["I look for the note.", call], ["It is about the gate."]) as provider:
+            named = {"name": "anthropic", "model": "claude-sonnet-4-6", "base_url": provider.url}
+            path = self.home / ".nexus3" / "config.json"
+            settings = json.loads(path.read_text(encoding="utf-8"))
+            path.write_text(json.dumps({**settings, "provider": {**named, "api_key_env": "KEY"}}), "utf-8")
+            self.client.notify(
+                "workspace/didChangeWatchedFiles", {"changes": [{"uri": path_to_uri(str(path)), "type": 2}]}
+            )
+            self.wait_until_watched()
+            send = {**folder, "session": "notes", "message": "What do the notes say about the gate?"}
+            sent = self.client.send_request("nexus/chat/send", send)
+            question = self.client.wait_method("nexus/tool/approve")
+            answer = {"approved": True, "remember": False}
+            self.client.respond(question["id"], answer)
+            result = self.client.wait_reply(sent)["result"]
+            self.examples["requests"]["nexus/chat/send"] = self.steady({"params": send, "result": result})
+            asked = {"params": question["params"], "result": answer}
+            self.examples["questions"]["nexus/tool/approve"] = self.steady(asked)
 
     def sign_in(self, folder: Json) -> None:
         """Sign in to a server with a browser, and out again."""

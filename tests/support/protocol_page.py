@@ -137,6 +137,9 @@ CODES = {
     "mcp-unknown-prompt": "a server has no such prompt; the message lists the existing ones",
     "mcp-unset-variable": "a variable that a server needs is not set",
     "mcp-untrusted": "the folder is not trusted, so no server starts in it",
+    "no-provider": "the settings name no provider that answers a chat, or there is no key for it",
+    "chat-busy": "a turn of the conversation is running",
+    "chat-failed": "the provider refused the request, or its answer broke off; the message says why",
     "model-of-settings": "the settings name a provider, so there is no model to pick",
     "no-call": "no call was named; the message shows how one is written",
     "no-gain": "a summary would not be smaller than what it replaces; nothing was compacted",
@@ -472,7 +475,8 @@ BACK_PRESSURE = f"""\
   requests of a client are in progress; the others wait in their order, except the client's answers, `exit`
   and cancellations. Meanwhile notifications wait in the daemon: of each kind, only the newest about the
   same file, session, agent or folder. Beyond {MOST:,} of one method the oldest are dropped, and the log
-  says how many; diagnostics are never dropped, and of progress only what began and ended meanwhile. The
+  says how many; diagnostics are never dropped, of progress only what began and ended meanwhile, and parts of
+  a chat's answer are joined. The
   connection ends only if the client has closed its side, its process is dead, or it has read nothing for
   {LIMITS.hang_seconds / 3600:g} hours in which the computer was not suspended.
 """
@@ -484,8 +488,8 @@ argument. For editors that cannot send requests of their own, `nexus.context.ass
 ASKED = """\
 ## Questions
 
-The daemon sends these requests to its client. It sends them only to a client that declares the capability in
-`initialize`, and only to the one whose request needs the answer.
+The daemon sends these requests to its client: only to the one whose request needs the answer, and
+`nexus/model/complete` only if that declares the capability in `initialize`.
 
 `nexus/model/complete`, for a client with `capabilities.experimental.nexus.modelComplete: true`, lets the
 client's model write. If the setting `provider.name` is `editor`, a compaction gets its summary this way,
@@ -496,6 +500,10 @@ it does when the client cancels its own. If the client answers with an error, wi
 heading or far beyond `maxTokens`, Nexus writes an extractive summary, and the receipt's `failures` say why.
 A client that has no model at the moment, or whose user does not want to wait, answers with an error at
 once.
+
+`nexus/tool/approve` asks the user whether the model may call a tool, while `nexus/chat/send` runs; it is sent
+to the client of that request, whatever that declares. An answer that does not say `approved`, an error and no
+answer within two minutes mean no.
 
 Other requests continue meanwhile. A client may send requests of its own while it answers.
 

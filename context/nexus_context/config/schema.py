@@ -521,6 +521,23 @@ class LedgerSection(SettingsSection):
     url: Text | None = Field(default=None, description="A team's ledger instead of a file; global file only.")
 
 
+class ChatSection(SettingsSection):
+    """The most that one turn through the provider may use; global file only."""
+
+    max_steps: Annotated[int, Field(ge=1, le=10_000)] = Field(
+        default=50,
+        description="Requests of one turn to the provider; the model's calls of tools lead to more of them.",
+    )
+    max_tokens: Annotated[int, Field(ge=1, le=1_000_000_000)] = Field(
+        default=2_000_000,
+        description="Tokens of one turn, sent and answered, from the provider's cache or not.",
+    )
+    max_usd: Annotated[float, Field(gt=0, le=10_000)] = Field(
+        default=5.0,
+        description="US dollars of one turn, at list prices; a model without a price has the other limits.",
+    )
+
+
 class DaemonSection(SettingsSection):
     """The daemon that all windows share; global file only."""
 
@@ -585,6 +602,10 @@ class Config(SettingsSection):
     )
     check: CheckSection = Field(
         default_factory=CheckSection, description="What `nexus check` and editors do not tell."
+    )
+    chat: ChatSection = Field(
+        default_factory=ChatSection,
+        description="The most that one turn through the provider may use; global file only.",
     )
     ledger: LedgerSection = Field(
         default_factory=LedgerSection,

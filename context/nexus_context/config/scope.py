@@ -2,8 +2,8 @@
 
 A workspace file may not set:
 
-1. `provider.base_url`, `.headers`, `.api_key_env`, everything in `ledger` and `daemon`, and
-   `memory.knowledge.embeddings.model`: global file only.
+1. `provider.base_url`, `.headers`, `.api_key_env`, everything in `ledger`, `daemon` and `chat`,
+   and `memory.knowledge.embeddings.model`: global file only.
 2. A `permissions.level` wider than the global one, of the folder or of an agent.
 3. `permissions.allow`, of the folder or of an agent, if the global file has such a list and this one allows
    more. If the global file has none everything is allowed, so any list narrows. A list counts or is dropped
@@ -42,6 +42,11 @@ LEVELS = ("worker", "sandboxed", "trusted", "yolo")  # narrowest first
 _WORKER = "worker"  # the role of an agent without one
 
 _GLOBAL_ONLY = ("base_url", "headers", "api_key_env")
+
+_GLOBAL_SECTIONS = {
+    "daemon": "a file inside a workspace must not decide about the daemon of all windows",
+    "chat": "a file inside a workspace must not decide what your turns may cost",
+}
 
 _EMBEDDING_MODEL = ("memory", "knowledge", "embeddings", "model")
 
@@ -140,11 +145,11 @@ def _global_settings(value: Any, global_path: str) -> list[tuple[Pointer, str]]:
         (pointer, f'"{pointer[1]}" is ignored here: {reason}. Set it in {global_path}.')
         for pointer in pointers
     ]
-    reason = "a file inside a workspace must not decide about the daemon of all windows"
-    for key in _object(value, "daemon"):
-        if not key.startswith(COMMENT_PREFIX):
-            text = f'"{key}" is ignored here: {reason}. Set it in {global_path}.'
-            ignored.append((("daemon", key), text))
+    for section, reason in _GLOBAL_SECTIONS.items():
+        for key in _object(value, section):
+            if not key.startswith(COMMENT_PREFIX):
+                text = f'"{key}" is ignored here: {reason}. Set it in {global_path}.'
+                ignored.append(((section, key), text))
     if "model" in _object(_object(_object(value, "memory"), "knowledge"), "embeddings"):
         reason = "a file inside a workspace must not decide which model is loaded"
         ignored.append((_EMBEDDING_MODEL, f'"model" is ignored here: {reason}. Set it in {global_path}.'))

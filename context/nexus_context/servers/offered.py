@@ -22,12 +22,16 @@ _REFUSED = re.compile(r"[^A-Za-z0-9_-]")
 
 
 class OfferedTool(msgspec.Struct, frozen=True):
-    """A tool of a server under the `name` that a model is told; `tool` is its name at the server."""
+    """A tool of a server under the `name` that a model is told; `tool` is its name at the server.
+
+    `only_reads`: its server says that it changes nothing.
+    """
 
     name: str
     server: str
     tool: str
     definition: dict[str, Any]
+    only_reads: bool = False
 
 
 def offered_tools(server: str, definitions: ServerDefinitions) -> list[OfferedTool]:
@@ -41,7 +45,9 @@ def offered_tools(server: str, definitions: ServerDefinitions) -> list[OfferedTo
             "description": str(tool.get("description") or tool.get("title") or ""),
             "parameters": schema if isinstance(schema, dict) else {"type": "object"},
         }
-        offered.append(OfferedTool(name, server, tool["name"], definition))
+        hints = tool.get("annotations")
+        only_reads = isinstance(hints, dict) and hints.get("readOnlyHint") is True
+        offered.append(OfferedTool(name, server, tool["name"], definition, only_reads=only_reads))
     return offered
 
 

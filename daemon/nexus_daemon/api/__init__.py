@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from nexus_daemon.api import agent as agent
     from nexus_daemon.api import assistant as assistant
     from nexus_daemon.api import assistant_session as assistant_session
+    from nexus_daemon.api import chat as chat
     from nexus_daemon.api import config as config
     from nexus_daemon.api import context as context
     from nexus_daemon.api import conversation as conversation
@@ -43,6 +44,7 @@ else:  # 100 ms that the reply to `initialize` must not wait for
             "agent",
             "assistant",
             "assistant_session",
+            "chat",
             "config",
             "context",
             "conversation",

@@ -117,6 +117,9 @@ METHODS: dict[str, Method] = {
     "nexus/session/focus": _method(
         lambda: (protocol.SessionParams, protocol.FocusResult), lambda: api.session.focus
     ),
+    "nexus/chat/send": _method(
+        lambda: (protocol.ChatSendParams, protocol.ChatSendResult), lambda: api.chat.send
+    ),
     "nexus/model/pick": _method(lambda: (protocol.PickParams, protocol.PickResult), lambda: api.model.pick),
     "nexus/mcp/servers": _method(
         lambda: (protocol.ServersParams, protocol.ServersResult), lambda: api.mcp.servers

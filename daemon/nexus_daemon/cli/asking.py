@@ -4,7 +4,7 @@
    daemons, which notice what it writes within a second.
 2. `writing` never writes to a ledger that does not persist, or that may not be the right one: LedgerError.
    `reading` creates no ledger.
-3. No client is connected: notifications are dropped, and a compaction's summary is extracted.
+3. No client is connected, unless a command is one: notifications are dropped.
 4. A command that a running daemon executes for another process asks a daemon beside that one, with the
    environment of the other process.
 """
@@ -21,7 +21,7 @@ from nexus_context.ledger.errors import LedgerError
 from nexus_context.ledger.records import MirroredFile
 from nexus_daemon import protocol
 from nexus_daemon.api import stored_sessions
-from nexus_daemon.api.resolve import folder_ledger
+from nexus_daemon.api.resolve import folder_ledger, snapshot_of
 from nexus_daemon.cli import output
 from nexus_daemon.cli.folder import absolute, load_inputs, place_of, read
 from nexus_daemon.cli.open_session import check_settings
@@ -29,9 +29,11 @@ from nexus_daemon.lsp import convert
 from nexus_daemon.lsp.dispatch import NexusServer
 from nexus_daemon.windows.connection import Connection
 from nexus_daemon.windows.daemon import Daemon
+from nexus_daemon.workspace.trusted_folders import is_trusted
 
 if TYPE_CHECKING:  # as in `folder`
     from nexus_context.assistants.sessions.model import Place
+    from nexus_daemon.providers import Target
 
 P = TypeVar("P", bound=protocol.Params)
 R = TypeVar("R", bound=protocol.Wire)
@@ -63,6 +65,23 @@ class FolderClient:
     def find_session(self, name: str) -> protocol.SessionInfo:
         """The session that is called or begins so; RequestError for none, and for several."""
         return self.ask(stored_sessions.find, protocol.FindParams(self.uri, session=name))
+
+    def check_provider(self, agent: str | None) -> None:
+        """RequestError, code no-provider, unless a provider answers the folder's chats."""
+        from nexus_daemon.providers.configured import target_of  # only for chats
+
+        folder = self._connection.folders.at(self.uri)
+        snapshot = self._runner.run(snapshot_of(self._connection, folder, agent))
+        if self._connection.provider is None:
+            target_of(snapshot, self._connection.folders.load_inputs.environ)
+
+    def use_provider(self, target: "Target") -> None:
+        """Have this provider answer, instead of that of the settings."""
+        self._connection.provider = target
+
+    def is_trusted(self) -> bool:
+        """Whether programs may run in the folder."""
+        return is_trusted(self.snapshot().folder, self._connection.folders.load_inputs)
 
     def snapshot(self) -> Snapshot:
         """The folder as it was read."""
@@ -124,14 +143,14 @@ def answer(
 
 
 @contextmanager
-def writing(command: str, folder: str) -> Iterator[FolderClient]:
+def writing(command: str, folder: str, editor: NexusServer | None = None) -> Iterator[FolderClient]:
     """A client of a daemon with the folder, which may be gone, to change its conversations: rule 2.
 
-    `command` is named in notices.
+    `command` is named in notices. `editor` takes notifications and answers questions; None: nobody does.
     """
     path = absolute(folder)
     check_settings(read(path), writes=True)
-    with _running(path, creates_ledger=True) as client:
+    with _running(path, creates_ledger=True, editor=editor) as client:
         notice = client.ledger_notice()
         if notice is not None:
             output.complain(command, notice)
@@ -139,12 +158,14 @@ def writing(command: str, folder: str) -> Iterator[FolderClient]:
 
 
 @contextmanager
-def _running(folder: Path, *, creates_ledger: bool) -> Iterator[FolderClient]:
+def _running(
+    folder: Path, *, creates_ledger: bool, editor: NexusServer | None = None
+) -> Iterator[FolderClient]:
     uri = convert.path_to_uri(str(folder))
     with asyncio.Runner() as runner:
         daemon = Daemon(load_inputs(), creates_ledger=creates_ledger, watches=False)
         daemon.git.patience_s = GIT_S
-        connection = Connection(_NoEditor(), lambda: daemon)
+        connection = Connection(editor or _NoEditor(), lambda: daemon)
         try:
             runner.run(_join(connection, daemon, uri))
             yield FolderClient(runner, connection, uri)

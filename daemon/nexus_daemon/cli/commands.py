@@ -17,7 +17,8 @@ COMMANDS = {
     "tokens": "count the tokens of files",
     "sessions": "list, search, export, import, compact and verify conversations",
     "watch": "watch the session that another assistant has in a folder",
-    "agents": "list, start, message and end the agents of a folder",
+    "chat": "talk to the configured provider's model with a folder's context, tools and agents",
+    "agents": "list, start, run, follow, message and end the agents of a folder",
     "memory": "query, list and add to the memory of a folder's conversations",
     "knowledge": "search the knowledge base of a folder",
     "skill": "list, show and print the skills of a folder",
@@ -40,7 +41,7 @@ GROUPS = {
     "What they may do": ("explain", "trust"),
     "What they have done": ("watch", "sessions", "memory", "knowledge"),
     "Connect them with Nexus": ("setup", "mcp", "statusline", "hook"),
-    "Nexus's own chat": ("init", "agents", "skill", "schema"),
+    "Nexus's own chat": ("init", "chat", "agents", "skill", "schema"),
     "The language server": ("serve", "status", "logs", "doctor", "stop"),
 }
 """The commands by what people want to do."""

@@ -150,7 +150,7 @@ def params_of(raw: Params, kind: Any) -> Any:
             struct = cast(type[msgspec.Struct], kind)
             whole = cast("framing.Json", raw)
             with suppress(msgspec.DecodeError, RecursionError):
-                whole = _without_nulls(_without_tokens(whole), struct)
+                whole = _without_nulls(_without_tokens(whole, struct), struct)
                 whole = msgspec.json.encode(_with_integers(framing.decode(whole, Any)))
             try:
                 return framing.decode(whole, struct)
@@ -170,9 +170,10 @@ def document_of(raw: Params | msgspec.Struct) -> str | None:
     return None
 
 
-def _without_tokens(raw: framing.Json) -> bytes:
+def _without_tokens(raw: framing.Json, struct: type[msgspec.Struct]) -> bytes:
     members = framing.decode(raw, dict[str, msgspec.Raw])
-    return msgspec.json.encode({name: value for name, value in members.items() if name not in _TOKENS})
+    ignored = _TOKENS - {field.encode_name for field in msgspec.structs.fields(struct)}
+    return msgspec.json.encode({name: value for name, value in members.items() if name not in ignored})
 
 
 def _without_nulls(raw: framing.Json, kind: type[msgspec.Struct]) -> bytes:

@@ -5,7 +5,7 @@ The notifications that wait are bounded:
 1. Of two with the same key only the newer one is sent: diagnostics of a file, for example.
 2. Diagnostics are never dropped: there is at most one for each file.
 3. Of the progress of one piece of work at most one notification waits. If the client has not seen its
-   begin, begin and end cancel each other out; an end is never dropped.
+   begin, begin and end cancel each other out; an end is never dropped. Partial results are joined.
 4. At most MOST of every other method wait; the oldest are dropped and counted.
 """
 
@@ -109,7 +109,7 @@ class Outbox:
         waiting = self._waiting.setdefault(method, {})
         key = _key(method, params)
         older = waiting.pop(key, None)
-        kinds = (older.value.kind, params.value.kind) if method == PROGRESS and older is not None else ()
+        kinds = _kinds(older, params) if method == PROGRESS else ()
         if kinds == ("begin", "end"):
             # work began and ended while the client did not read: it need not know
             if not waiting:
@@ -138,10 +138,17 @@ def _key(method: str, params: Any) -> object:
     return framing.encode(params) if fields is None else tuple(getattr(params, name) for name in fields)
 
 
+def _kinds(older: Any, newer: Any) -> tuple[str, ...]:
+    """What two progresses of the same work say; nothing of partial results, which are lists."""
+    return () if older is None or isinstance(older.value, list) else (older.value.kind, newer.value.kind)
+
+
 def _merged(method: str, older: Any, newer: Any) -> Any:
     """Merge two notifications: the newer parameters, without `session` if the sessions differ."""
     if method == "nexus/context/didChange" and older.session != newer.session:
         return msgspec.structs.replace(newer, session=None)
+    if method == PROGRESS and isinstance(older.value, list):
+        return msgspec.structs.replace(older, value=[*older.value, *newer.value])
     if method == PROGRESS and older.value.kind == "begin":
         value = msgspec.structs.replace(older.value, message=newer.value.message)
         return msgspec.structs.replace(older, value=value)

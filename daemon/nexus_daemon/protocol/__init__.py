@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from nexus_daemon.protocol.agent import *
     from nexus_daemon.protocol.assistant import *
     from nexus_daemon.protocol.assistant_session import *
+    from nexus_daemon.protocol.chat import *
     from nexus_daemon.protocol.config import *
     from nexus_daemon.protocol.context import *
     from nexus_daemon.protocol.conversation import *
@@ -38,6 +39,7 @@ else:
         "agent",
         "assistant",
         "assistant_session",
+        "chat",
         "config",
         "context",
         "conversation",

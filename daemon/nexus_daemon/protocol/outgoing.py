@@ -2,6 +2,7 @@
 
 from nexus_daemon.protocol.agent import AgentDidChange
 from nexus_daemon.protocol.assistant_session import AssistantDidChange
+from nexus_daemon.protocol.chat import ToolApproveParams, ToolApproveResult
 from nexus_daemon.protocol.context import ContextDidChange
 from nexus_daemon.protocol.event import EventPublished
 from nexus_daemon.protocol.mcp import McpDidChange
@@ -11,6 +12,7 @@ from nexus_daemon.protocol.shapes import Wire
 
 QUESTIONS: dict[str, tuple[type[Wire], type[Wire]]] = {
     "nexus/model/complete": (ModelCompleteParams, ModelCompleteResult),
+    "nexus/tool/approve": (ToolApproveParams, ToolApproveResult),
 }
 """Every request of the daemon to its client: its parameters and its result."""
 

@@ -317,8 +317,8 @@ class Receipt(Wire, frozen=True):
     id: str  # id of the compaction, for `nexus/session/undoCompaction`
     # `explicit`, `token_limit`, or `provider`: the provider's server compacted the conversation
     reason: Annotated[str, OneOf("explicit", "token_limit", "provider", open=True)]
-    # who wrote the summary: `editor` (the client's model) or `extractive` (no model); of an opaque one the
-    # provider: `anthropic` or `openai`
+    # who wrote the summary: `editor` (the client's model), `extractive` (no model), or a provider, such as
+    # `anthropic`: its model, or its server (`opaque`)
     summarizer: str
     replaced_messages: int  # messages that the summary stands for
     tokens_before: int  # tokens of the conversation before it
@@ -326,7 +326,7 @@ class Receipt(Wire, frozen=True):
     created: str  # when, in ISO 8601
     lost: Lost  # what was lost
     failures: list[str]  # summarizers that failed first, with the reason: `editor: …`
-    model: str | msgspec.UnsetType = msgspec.UNSET  # the model that wrote the summary, if the client named it
+    model: str | msgspec.UnsetType = msgspec.UNSET  # the model that wrote the summary, if it is known
     # number of results of tools among the replaced messages, by tool; `…`: of all other tools
     replaced_results: dict[str, int] | msgspec.UnsetType = msgspec.UNSET
     # number of replaced messages that neither the summary nor `lost` covers, because there were too many

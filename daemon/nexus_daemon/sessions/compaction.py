@@ -186,8 +186,7 @@ async def _summary(scope: SessionScope, draft: Draft, seconds: float) -> "AsyncI
     The conversation is unlocked while the model writes. Until the block ends, nobody else requests a summary
     of it.
     """
-    provider = scope.snapshot.effective.get("/provider/name")
-    if not (scope.client.capabilities.has_model and provider == "editor"):
+    if not model_summarizer.has_model(scope):
         yield None
         return
     conversation = scope.conversation

@@ -1,22 +1,29 @@
-"""Summaries by the client's model (`nexus/model/complete`), or by the embedded summarizer if that fails.
+"""Summaries by a model, or by the embedded summarizer if that fails.
+
+The model is that of the configured provider, or with `provider.name` editor the client's
+(`nexus/model/complete`).
 
 1. An error, a timeout and an answer that is not a summary are reasons to use the embedded summarizer. The
    receipt lists them as failures.
-2. If the request is cancelled, so is the client's; nothing has changed then.
+2. If the request is cancelled, so is that to the model; nothing has changed then.
 3. Only what fits the model is sent. If the whole request does not fit, the system prompt and the messages
    that stay are left out; if that does not fit either, the model is not asked.
 """
 
-from typing import TYPE_CHECKING
+import asyncio
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from nexus_context.conversation.message import Message, content_of
+from nexus_context import ContextManager, Options, Request, assemble
+from nexus_context.conversation.message import Message, content_of, text_of
 from nexus_context.conversation.repair import traced
 from nexus_context.conversation.summary import readable
 from nexus_context.conversation.view import View
-from nexus_context.errors import NexusError
+from nexus_context.errors import NexusError, RequestError
 from nexus_context.tokens import TokenCounter, count_message
+from nexus_context.turn.endpoint import endpoint_of
 from nexus_daemon import protocol
 from nexus_daemon.lsp import framing, progress
 from nexus_daemon.process import lazy
@@ -25,6 +32,7 @@ from nexus_daemon.sessions.scope import SessionScope
 if TYPE_CHECKING:
     from nexus_context.conversation.compaction.run import Plan
     from nexus_context.conversation.compaction.summarizer import SummaryRequest, Written
+    from nexus_daemon.providers import Target
 
 LARGEST = framing.BODY_LIMIT // 2
 """Bytes of messages that are sent."""
@@ -46,11 +54,36 @@ class SummaryTask(msgspec.Struct, frozen=True, kw_only=True):
     limit: int
 
 
+def has_model(scope: SessionScope) -> bool:
+    """Whether a model may write summaries of this conversation."""
+    provider = scope.snapshot.effective.get("/provider/name")
+    if provider == "editor":
+        return scope.client.capabilities.has_model
+    return _target_of(scope) is not None
+
+
 async def summarize(scope: SessionScope, task: SummaryTask, *, seconds: float) -> "Written":
     """Write the summary; the model has `seconds`. CompactionError if nobody can write it."""
-    model, embedded = _EditorModel(scope, task, seconds), _Embedded(scope, task)
+    target, embedded = _target_of(scope), _Embedded(scope, task)
+    model: _EditorModel | _ProviderModel = (
+        _EditorModel(scope, task, seconds) if target is None else _ProviderModel(scope, task, target, seconds)
+    )
     written = await lazy.summarizer.first_summary([model, embedded], task.plan.request())
     return msgspec.structs.replace(written, model=model.model if written.summarizer == model.name else None)
+
+
+def _target_of(scope: SessionScope) -> "Target | None":
+    """The configured provider, if it can be asked."""
+    if scope.client.provider is not None:
+        return scope.client.provider
+    if endpoint_of(scope.snapshot) is None:
+        return None
+    from nexus_daemon.providers.configured import target_of  # most compactions have none
+
+    try:
+        return target_of(scope.snapshot, scope.client.folders.load_inputs.environ)
+    except RequestError:
+        return None
 
 
 class _EditorModel:
@@ -90,6 +123,61 @@ class _EditorModel:
         return str(answer.content)
 
 
+class _ProviderModel:
+    """The model of the configured provider as a `Summarizer`; `model` is its name, once it has answered."""
+
+    def __init__(self, scope: SessionScope, task: SummaryTask, target: "Target", seconds: float) -> None:
+        self.name = target.provider
+        self.model: str | None = None
+        self._scope = scope
+        self._task = task
+        self._target = target
+        self._seconds = seconds
+
+    async def summarize(self, request: "SummaryRequest") -> str:
+        work = self._scope.client.daemon.workers.run
+        name = request.model or self._scope.snapshot.effective.get("/provider/model")
+        if not name:
+            raise NexusError("the settings name no model")
+        progress.report("Waiting for the model")
+        body = await work(_body, self._task, request.limit, model=name, provider=self._target.provider)
+        try:
+            async with asyncio.timeout(self._seconds):
+                text = await _answer_of(self._target, body)
+        except TimeoutError:
+            raise NexusError(f"no answer within {self._seconds:g} seconds") from None
+        flaw = await work(_flaw, text, request.limit, self._task)
+        if flaw is not None:
+            raise NexusError(flaw)
+        self.model = name
+        return text
+
+
+async def _answer_of(target: "Target", body: dict[str, Any]) -> str:
+    """The text of a provider's answer. NexusError if it has none."""
+    from nexus_daemon import providers
+
+    async for piece in providers.stream(target, body):
+        if isinstance(piece, providers.Answer):
+            return text_of(piece.message)
+    raise NexusError("the answer ended early")
+
+
+def _body(task: SummaryTask, limit: int, *, model: str, provider: str) -> dict[str, Any]:
+    """The request to a provider, without tools. NexusError if what it needs does not fit."""
+    from nexus_daemon.providers import FORMATS
+
+    messages = _plain_messages(task)
+    manager = ContextManager(model=model)
+    if messages and messages[0].role == "system":
+        manager.set_system_prompt(text_of(messages.pop(0)))
+    manager.add(messages[:-1])
+    options = Options(parameters={"max_tokens": limit}, reserve_tokens=0)
+    request = Request(messages[-1], format=FORMATS[provider], options=options)
+    turn = assemble(None, manager, request, now=datetime.now().astimezone())
+    return {"model": model, **(turn.request or {})}
+
+
 class _Embedded:
     """The embedded summarizer, in a worker thread."""
 
@@ -105,7 +193,16 @@ class _Embedded:
 
 
 def _messages(task: SummaryTask) -> list[msgspec.Raw]:
-    """The messages to send to the model, each as JSON. NexusError if they do not fit."""
+    """The messages to send to the client's model, each as JSON. NexusError if they do not fit."""
+    encoded = [msgspec.Raw(framing.encode(message)) for message in _plain_messages(task)]
+    size = sum(len(memoryview(raw)) for raw in encoded)
+    if size > LARGEST:
+        raise NexusError(f"what is to be summarized has {size:,} bytes, more than are sent")
+    return encoded
+
+
+def _plain_messages(task: SummaryTask) -> list[Message]:
+    """The messages to send to a model, the instruction last. NexusError if they do not fit."""
     plan, view, counter = task.plan, task.view, task.counter
     history_tokens = plan.tokens_before if view.truncated else view.tokens
     instruction = plan.request(()).messages[-1]
@@ -129,11 +226,7 @@ def _messages(task: SummaryTask) -> list[msgspec.Raw]:
                 f"what is to be summarized takes {tokens:,} tokens, and with the summary "
                 f"{task.limit:,} is the most"
             )
-    encoded = [msgspec.Raw(framing.encode(readable(message))) for message in (*messages, instruction)]
-    size = sum(len(memoryview(raw)) for raw in encoded)
-    if size > LARGEST:
-        raise NexusError(f"what is to be summarized has {size:,} bytes, more than are sent")
-    return encoded
+    return [readable(message) for message in (*messages, instruction)]
 
 
 def _flaw(answer: str, limit: int, task: SummaryTask) -> str | None:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:  # most conversations belong to no agent
     from nexus_context.agents import Agent
     from nexus_context.servers.offered import OfferedTool
     from nexus_daemon.lsp.client_capabilities import ClientCapabilities
+    from nexus_daemon.providers import Target
     from nexus_daemon.workspace.folders import Folder, FolderTable
     from nexus_daemon.workspace.git_state import WorkingTrees
     from nexus_daemon.workspace.workers import Workers
@@ -52,6 +53,11 @@ class Requester(Protocol):
 
     @property
     def capabilities(self) -> "ClientCapabilities": ...
+
+    @property
+    def provider(self) -> "Target | None":
+        """The provider that the user chose instead of that of the settings."""
+        ...
 
     def now(self) -> datetime: ...
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:  # the reply to `initialize` must not wait for the daemon
     from nexus_daemon.lsp.dispatch import NexusServer
     from nexus_daemon.lsp.progress import WorkProgress
     from nexus_daemon.process.client_process import ClientProcess
+    from nexus_daemon.providers import Target
     from nexus_daemon.windows.client_documents import ClientDocuments
     from nexus_daemon.windows.daemon import Daemon
     from nexus_daemon.windows.live_folder import LiveFolder
@@ -52,6 +53,8 @@ class Connection:
         self.capabilities = ClientCapabilities()
         self.lenses = ClientRefresh(partial(server.request, REFRESH_LENSES, timeout_s=REPLY_S))
         self.contexts = ContextDocuments(self._refresh_content)
+        self.provider: Target | None = None  # that the user chose instead of the settings'
+        self.remembered_tools: set[tuple[object, ...]] = set()  # calls that the user need not be asked for
         self._server = server
         self._start = start
         self._process = process

@@ -99,6 +99,7 @@ class Daemon:
             vocabularies=self.vocabularies,
             refresh_watches=self.watcher.refresh,
         )
+        self.running_chats: dict[tuple[str, str], asyncio.Task[Any]] = {}  # by folder and session
         self._servers: FolderServers | None = None
         self._closing: set[asyncio.Task[None]] = set()
         self._limit: Failure | None = None  # the limit of the system because of which files are polled

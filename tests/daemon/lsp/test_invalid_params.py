@@ -138,9 +138,10 @@ def _wrong(kind: Any) -> Any:
 @pytest.mark.parametrize("method", METHODS)
 def test_the_tokens_of_lsp_are_no_unknown_fields(method: str) -> None:
     params = METHODS[method].params
+    fields = msgspec.structs.fields(params)
     tokens = {"workDoneToken": 1, "partialResultToken": "p"}
-    required = {
-        field.encode_name: _example(field.type) for field in msgspec.structs.fields(params) if field.required
-    }
+    for field in fields:  # a request that streams its answer takes one
+        tokens.pop(field.encode_name, None)
+    required = {field.encode_name: _example(field.type) for field in fields if field.required}
     given = msgspec.Raw(json.dumps(required | tokens).encode())
     assert params_of(given, params) == params_of(msgspec.Raw(json.dumps(required).encode()), params)

@@ -145,6 +145,7 @@ def test_what_the_editor_registered_is_not_registered_again() -> None:
 def test_every_request_is_known_to_be_repeatable_or_not() -> None:
     """A new method is looked at here: does it change nothing, or the same when it comes twice?"""
     changing = {
+        "nexus/chat/send",
         "nexus/session/create",
         "nexus/session/append",
         "nexus/session/fork",

@@ -35,6 +35,7 @@ export interface Requests {
   "nexus/session/export": { params: ExportParams; result: ExportResult };
   "nexus/session/search": { params: SearchParams; result: SearchResult };
   "nexus/session/focus": { params: SessionParams; result: FocusResult };
+  "nexus/chat/send": { params: ChatSendParams; result: ChatSendResult };
   "nexus/model/pick": { params: PickParams; result: PickResult };
   "nexus/mcp/servers": { params: ServersParams; result: ServersResult };
   "nexus/mcp/approve": { params: ApproveParams; result: ServerInfo };
@@ -81,6 +82,7 @@ export interface Requests {
 /** Requests of the daemon to its client, likewise. */
 export interface Questions {
   "nexus/model/complete": { params: ModelCompleteParams; result: ModelCompleteResult };
+  "nexus/tool/approve": { params: ToolApproveParams; result: ToolApproveResult };
 }
 
 /** Notifications of the daemon: method → parameters. */
@@ -816,6 +818,94 @@ export interface AssistantWindowPart {
   server?: string;
   /** estimated by length; the sum is the provider's */
   tokens: number;
+}
+
+/** Changes for one turn; an absent or null field leaves the configuration in force. */
+export interface ChatOptions {
+  /** instead of the configured model */
+  model?: string | null;
+  /** model parameters by name; they win over the configured ones */
+  parameters?: Record<string, Json>;
+  /** text to add to the system prompt */
+  additionalSystemPrompt?: string | null;
+  /** names of skills to activate */
+  skills?: string[];
+  /** names or patterns, in addition to the configured ones */
+  disabledTools?: string[];
+  /** a lower `chat.max_steps` */
+  maxSteps?: number | null;
+  /** a lower `chat.max_tokens` */
+  maxTokens?: number | null;
+  /** a lower `chat.max_usd` */
+  maxUsd?: number | null;
+}
+
+/** A message to the model of the configured provider. */
+export interface ChatSendParams extends ConversationParams {
+  /** the user's message: text, a list of parts or a whole message */
+  message: string | Json[] | Message;
+  /** changes for this turn */
+  options?: ChatOptions | null;
+  /** where the answer is streamed: the `value` of each `$/progress` is a list of `ChatItem` */
+  partialResultToken?: number | string | null;
+}
+
+/** A turn that has ended. */
+export interface ChatSendResult {
+  /** the conversation that holds it; another one if `forked` */
+  session: string;
+  /** id of the last turn that was written */
+  turn: string;
+  /** the model's last message */
+  message: Message;
+  /** what the conversation now costs */
+  usage: TokenUsage;
+  /** why it ended: the provider's reason of the last step, or `max_steps`, `max_tokens` or `max_usd` */
+  stopReason: string;
+  /** requests to the provider */
+  steps: number;
+  /** what they were billed for, together */
+  spending: ChatSpending;
+  /** the model that answered */
+  model: string;
+  /** what the provider counted of the last step */
+  providerUsage?: ProviderUsage;
+  /** another window went on in the conversation, so the turn is in a fork */
+  forked?: boolean;
+}
+
+/** What all steps of a turn were billed for. */
+export interface ChatSpending {
+  /** sent and answered, whether or not they came from the provider's cache */
+  tokens: number;
+  /** at the list prices of the registry; absent without a price */
+  usd?: number;
+  /** what `usd` does not include */
+  lacks?: string[];
+}
+
+/** A question to the user: may the model call this tool? */
+export interface ToolApproveParams {
+  /** URI of the folder */
+  workspaceFolder: string;
+  /** the conversation */
+  session: string;
+  /** the tool's name for the model */
+  tool: string;
+  /** the call's arguments */
+  arguments: Json;
+  /** the agent whose model calls */
+  agent?: string;
+  /** the MCP server that runs it */
+  server?: string;
+}
+
+/** The user's answer. */
+export interface ToolApproveResult {
+  /** whether the call may run */
+  approved?: boolean;
+  /** true: the tool may be called again in this conversation, while its server offers the same */
+  remember?: boolean;
 }
 
 /** The settings in force and their sources. */
@@ -2239,8 +2329,8 @@ export interface Receipt {
   /** `explicit`, `token_limit`, or `provider`: the provider's server compacted the conversation */
   reason: "explicit" | "token_limit" | "provider" | (string & {});
   /**
-   * who wrote the summary: `editor` (the client's model) or `extractive` (no model); of an opaque one the provider:
-   * `anthropic` or `openai`
+   * who wrote the summary: `editor` (the client's model), `extractive` (no model), or a provider, such as `anthropic`:
+   * its model, or its server (`opaque`)
    */
   summarizer: string;
   /** messages that the summary stands for */
@@ -2255,7 +2345,7 @@ export interface Receipt {
   lost: Lost;
   /** summarizers that failed first, with the reason: `editor: …` */
   failures: string[];
-  /** the model that wrote the summary, if the client named it */
+  /** the model that wrote the summary, if it is known */
   model?: string;
   /** number of results of tools among the replaced messages, by tool; `…`: of all other tools */
   replacedResults?: Record<string, number>;

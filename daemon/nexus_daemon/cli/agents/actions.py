@@ -20,7 +20,7 @@ def run_list(options: argparse.Namespace) -> int:
     if options.json:
         output.json_value(msgspec.to_builtins(listed))
     elif listed.agents:
-        _print(listed.agents)
+        print_agents(listed.agents)
     else:
         output.complain(
             "agents", f"{absolute(options.folder)} has no running agents; nexus agents spawn NAME starts one."
@@ -99,7 +99,8 @@ def run_dispose(options: argparse.Namespace) -> int:
     return 0
 
 
-def _print(agents: Sequence[protocol.AgentInfo]) -> None:
+def print_agents(agents: Sequence[protocol.AgentInfo]) -> None:
+    """A table of agents."""
     totals = [f"{'' if one.usage.counter.exact else '≈'}{one.usage.total:,}" for one in agents]
     columns = [
         Column("agent", [visible_line(one.agent_id) for one in agents]),

@@ -1,0 +1,88 @@
+"""What a turn may use at most, and what it has used: steps, tokens and dollars."""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from nexus_context.assistants.sessions.model import Usage
+from nexus_context.assistants.sessions.prices import price_sum
+from nexus_context.config.merge import Effective
+from nexus_context.conversation.agent_result import ProviderUsage
+from nexus_context.errors import RequestError
+from nexus_daemon.protocol.chat import ChatOptions, ChatSpending
+
+
+class TurnLimits(NamedTuple):
+    """The most requests, billed tokens and dollars of one turn."""
+
+    steps: int
+    tokens: int
+    usd: float
+
+
+def limits_of(effective: Effective, options: ChatOptions) -> TurnLimits:
+    """The limits of a turn. RequestError for an option that is not positive, or above the setting."""
+
+    def lowest(name: str, asked: float | None) -> float:
+        limit = effective.get(f"/chat/{name}")
+        if asked is None:
+            return float(limit)
+        if not 0 < asked <= limit:
+            raise RequestError(
+                f"`{name}` is {asked:g}: it must be above 0 and at most chat.{name}, {limit:g}.",
+                code="bad-option",
+            )
+        return asked
+
+    return TurnLimits(
+        int(lowest("max_steps", options.max_steps)),
+        int(lowest("max_tokens", options.max_tokens)),
+        lowest("max_usd", options.max_usd),
+    )
+
+
+class TurnSpending:
+    """What the steps of a turn, and of the agents that it started, were billed for, at list prices."""
+
+    def __init__(self) -> None:
+        self.steps = 0
+        self._tokens = 0
+        self._usd: float | None = None
+        self._lacks: dict[str, None] = {}
+
+    def add(self, model: str, usage: ProviderUsage | None) -> None:
+        """Count a step of a model; None: its provider did not say what it counted."""
+        self.steps += 1
+        if usage is None:
+            self._lacks["a step whose tokens the provider did not count"] = None
+            return
+        counted = Usage(
+            usage.input_tokens,
+            usage.cache_read_tokens or 0,
+            usage.cache_write_tokens or 0,
+            usage.output_tokens,
+        )
+        self._tokens += counted.sent + counted.output
+        price = price_sum(model, counted)
+        self._add_price(price.usd, price.lacks)
+
+    def include(self, spending: ChatSpending) -> None:
+        """Count what an agent has spent that the turn started."""
+        self._tokens += spending.tokens
+        self._add_price(spending.usd, spending.lacks)
+
+    def _add_price(self, usd: float | None, lacks: Iterable[str]) -> None:
+        self._lacks.update(dict.fromkeys(lacks))
+        if usd is not None:
+            self._usd = (self._usd or 0.0) + usd
+
+    def reached(self, limits: TurnLimits) -> str | None:
+        """The limit that allows no further step, by its setting's name."""
+        if self.steps >= limits.steps:
+            return "max_steps"
+        if self._tokens >= limits.tokens:
+            return "max_tokens"
+        return "max_usd" if self._usd is not None and self._usd >= limits.usd else None
+
+    def report(self) -> ChatSpending:
+        """The sums, for the client."""
+        return ChatSpending(self._tokens, self._usd, list(self._lacks))

@@ -1,0 +1,307 @@
+"""The loop of a turn: assemble → stream → record → run the calls → record."""
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from nexus_context.conversation.message import Message, ToolCall, text_of
+from nexus_context.errors import RequestError
+from nexus_daemon import api, protocol
+from nexus_daemon.api import resolve
+from nexus_daemon.api.chat.limits import TurnLimits, TurnSpending, limits_of
+from nexus_daemon.api.chat.stream import ChatStream
+from nexus_daemon.api.chat.tools import (
+    CallsCancelledError,
+    ToolResult,
+    ToolRunner,
+    result_message,
+)
+from nexus_daemon.protocol.chat import ChatItem, ChatOptions, ChatSendParams, ChatSendResult
+from nexus_daemon.providers import FORMATS, Answer, ProviderError, Target, TextDelta, ThinkingDelta, stream
+from nexus_daemon.providers.configured import describe_target, target_of
+
+if TYPE_CHECKING:
+    from nexus_daemon.windows.connection import Connection
+
+PAUSED = "pause_turn"
+"""Anthropic's reason to stop for an answer that goes on when it is sent back."""
+NOT_RUN = "Not run: the turn has reached its limit ({limit}). The user can send a message to go on."
+
+
+async def send(client: "Connection", params: ChatSendParams) -> ChatSendResult:
+    """Take one turn with the model of the configured provider (`provider`), and record it step by step.
+
+    The answer is streamed to `partialResultToken`. Calls of the model are run here: tools of MCP servers once
+    the user has allowed each (`nexus/tool/approve`). What the model wrote is recorded also if the turn fails
+    or is cancelled; a request that the provider refuses as too long is compacted further and sent once more.
+
+    One turn of a conversation runs at a time. If another window appends to it meanwhile, the turn goes on in
+    a fork.
+    """
+    folder = client.folders.at(params.workspace_folder)
+    snapshot = await resolve.snapshot_of(client, folder, params.agent)
+    target = client.provider or target_of(snapshot, client.folders.load_inputs.environ)
+    options = params.options or ChatOptions()
+    limits = limits_of(snapshot.effective, options)
+    session = params.session or await _session_of(client, params)
+    running, key = client.daemon.running_chats, (folder.path, session)
+    while (other := running.get(key)) is not None:
+        if not other.cancelling():
+            raise RequestError(
+                f"A turn of {session!r} is running. Wait for its end, cancel it, or fork the conversation.",
+                code="chat-busy",
+            )
+        await asyncio.wait([other])  # what was said of it is being recorded
+    task = asyncio.current_task()
+    assert task is not None  # noqa: S101 - a coroutine runs in one
+    running[key] = task
+    try:
+        turn = _Turn(client, msgspec.structs.replace(params, session=session), target, limits)
+        return await turn.run()
+    finally:
+        del running[key]
+
+
+async def _session_of(client: "Connection", params: ChatSendParams) -> str:
+    about = protocol.ConversationParams(params.workspace_folder, None, params.agent)
+    async with resolve.using_agent_session(client, about) as scope:
+        return scope.conversation.session
+
+
+class _Turn:
+    """One turn of a conversation. Lives on the event loop."""
+
+    def __init__(
+        self, client: "Connection", params: ChatSendParams, target: Target, limits: TurnLimits
+    ) -> None:
+        self._client = client
+        self._params = params
+        self._target = target
+        self._limits = limits
+        self._options = params.options or ChatOptions()
+        self._session = params.session or "main"
+        self._message: Message | None = (
+            params.message if isinstance(params.message, Message) else Message("user", params.message)
+        )
+        self._stream = ChatStream(client, params.partial_result_token)
+        self._tools = ToolRunner(client, params, self._session, self._run_agent)
+        self._spending = TurnSpending()
+        self._parent: str | None = None
+        self._last_append: protocol.AppendResult | None = None
+        self._is_forked = False
+        self._is_compacted = False
+
+    async def run(self) -> ChatSendResult:
+        context = await self._assemble()
+        spending = self._spending
+        self._announce(context)
+        while True:
+            answer = await self._answer(context)
+            spending.add(context.model, answer.usage)
+            usage = None if answer.usage is None else _usage_of(answer)
+            self._stream.add(ChatItem("usage", provider_usage=usage))
+            message = _named(answer.message, context)
+            if not message.tool_calls and not text_of(message) and answer.stop_reason != PAUSED:
+                raise RequestError(
+                    f"{context.model} answered nothing ({answer.stop_reason or 'no reason given'}). Send the "
+                    "message again, or use another model.",
+                    code="chat-failed",
+                )
+            await self._append(context, [message], usage=usage)
+            limit = spending.reached(self._limits)
+            if message.tool_calls:
+                await self._run_calls(context, message.tool_calls, limit)
+            elif answer.stop_reason != PAUSED:
+                limit = answer.stop_reason or "end_turn"
+            if limit is not None:
+                break
+            context = await self._assemble()
+        last = self._last_append
+        assert last is not None  # noqa: S101 - a step was appended
+        return ChatSendResult(
+            session=self._session,
+            turn=last.turn,
+            message=message,
+            usage=last.usage,
+            stop_reason=limit,
+            steps=spending.steps,
+            spending=spending.report(),
+            model=context.model,
+            provider_usage=usage,
+            forked=self._is_forked,
+        )
+
+    async def _run_agent(self, agent: str, task: str) -> str:
+        """The report of an agent that was started for a task: it works on it, here, until it is done."""
+        asked = self._options
+        options = ChatOptions(max_steps=asked.max_steps, max_tokens=asked.max_tokens, max_usd=asked.max_usd)
+        params = ChatSendParams(self._params.workspace_folder, agent=agent, message=task, options=options)
+        result = await send(self._client, params)
+        self._spending.include(result.spending)
+        return text_of(result.message)
+
+    def _announce(self, context: protocol.AssembledContext) -> None:
+        """Say once in a conversation who is sent it."""
+        if context.parent_turn is None:
+            text = f"This conversation goes to {describe_target(self._target)}, model {context.model}."
+            self._stream.add(ChatItem("notice", text=text))
+
+    async def _assemble(self) -> protocol.AssembledContext:
+        """The next request: with the user's message, until that is recorded."""
+        options, params = self._options, self._params
+        context = await api.context.assemble(
+            self._client,
+            protocol.AssembleParams(
+                params.workspace_folder,
+                session=self._session,
+                agent=params.agent,
+                message=self._message,
+                format=FORMATS[self._target.provider],
+                options=protocol.AssembleOptions(
+                    model=options.model,
+                    parameters=options.parameters,
+                    additional_system_prompt=options.additional_system_prompt,
+                    skills=options.skills,
+                    disabled_tools=options.disabled_tools,
+                    memory_tools=True,
+                    skill_tools=True,
+                    agent_tools=True,
+                    mcp_tools=True,
+                ),
+            ),
+        )
+        if not context.model:
+            raise RequestError(
+                "The settings name no model. Set provider.model, or give options.model.", code="no-provider"
+            )
+        self._parent = context.parent_turn
+        await self._tools.prepare(context)
+        return context
+
+    async def _answer(self, context: protocol.AssembledContext) -> Answer:
+        """The model's answer. One that ends early is recorded as far as it came."""
+        said: list[str] = []
+        try:
+            async for piece in stream(self._target, context.request or {}):
+                match piece:
+                    case TextDelta():
+                        said.append(piece.text)
+                        self._stream.add_text("text", piece.text)
+                    case ThinkingDelta():
+                        self._stream.add_text("thinking", piece.text)
+                    case Answer():
+                        self._stream.flush()
+                        return piece
+        except ProviderError as error:
+            if error.kind == "overflow" and not said and not self._is_compacted:
+                return await self._answer(await self._compacted(error))
+            await self._append_partial(context, said, str(error))
+            raise RequestError(str(error), code="chat-failed") from error
+        except asyncio.CancelledError:
+            await self._append_partial(context, said, None)
+            raise
+        raise RequestError("The provider's answer ended early. Send the message again.", code="chat-failed")
+
+    async def _compacted(self, error: ProviderError) -> protocol.AssembledContext:
+        """The request once more, after a compaction: the provider calls it too long."""
+        self._is_compacted = True
+        try:
+            result = await api.session.compact(
+                self._client,
+                protocol.CompactParams(self._params.workspace_folder, self._session, overflow=True),
+            )
+        except RequestError as failure:
+            raise RequestError(
+                f"{error} Compacting the conversation did not help: {failure}", code="chat-failed"
+            ) from failure
+        receipt = result.receipt
+        text = (
+            f"The context was too long for the model. A summary replaced {receipt.replaced_messages:,} "
+            "messages, and it is sent once more."
+        )
+        self._stream.add(ChatItem("notice", text=text))
+        return await self._assemble()
+
+    async def _append_partial(
+        self, context: protocol.AssembledContext, said: list[str], error: str | None
+    ) -> None:
+        """Record an answer that did not end, if there is something of it."""
+        self._stream.flush()
+        if said:
+            why = {"reason": "cancelled"} if error is None else {"reason": "failed", "error": error}
+            message = Message("assistant", "".join(said), meta={"partial": True, **why})
+            await self._append(context, [message], error=error)
+
+    async def _run_calls(
+        self, context: protocol.AssembledContext, calls: tuple[ToolCall, ...], limit: str | None
+    ) -> None:
+        """Run the calls of an answer, unless the turn has reached a limit, and record all results."""
+        for call in calls:
+            self._stream.add(ChatItem("toolCall", id=call.id, name=call.name, arguments=call.arguments))
+        if limit is not None:
+            results = [ToolResult(NOT_RUN.format(limit=f"chat.{limit}"), is_error=True)] * len(calls)
+            for call, result in zip(calls, results, strict=True):
+                self._tell(call, result)
+        else:
+            names = {str(tool.get("name")) for tool in context.tools}
+            try:
+                results = await self._tools.run_all(calls, names, self._tell)
+            except CallsCancelledError as cancelled:
+                await self._append_results(context, calls, cancelled.results)
+                raise
+        await self._append_results(context, calls, results)
+
+    def _tell(self, call: ToolCall, result: ToolResult) -> None:
+        item = ChatItem("toolResult", id=call.id, name=call.name, text=result.text, is_error=result.is_error)
+        self._stream.add(item)
+
+    async def _append_results(
+        self, context: protocol.AssembledContext, calls: tuple[ToolCall, ...], results: list[ToolResult]
+    ) -> None:
+        await self._append(context, list(map(result_message, calls, results)))
+
+    async def _append(
+        self,
+        context: protocol.AssembledContext,
+        messages: list[Message],
+        *,
+        usage: protocol.ProviderUsage | None = None,
+        error: str | None = None,
+    ) -> None:
+        """Write a step behind the turn that the model was shown; the first one with the user's message."""
+        first = [] if self._message is None else [self._message]
+        appended = await api.session.append(
+            self._client,
+            protocol.AppendParams(
+                self._params.workspace_folder,
+                self._session,
+                messages=[*first, *messages],
+                parent_turn=self._parent,
+                model=context.model,
+                request_id=context.request_id,
+                provider_usage=usage,
+                error=error,
+            ),
+        )
+        self._message, self._parent = None, appended.turn
+        self._last_append, self._session = appended, appended.session
+        self._is_forked = self._is_forked or appended.forked
+
+
+def _usage_of(answer: Answer) -> protocol.ProviderUsage | None:
+    if answer.usage is None:
+        return None
+    counted: dict[str, Any] = msgspec.structs.asdict(answer.usage)
+    return protocol.ProviderUsage(**counted, stop_reason=answer.stop_reason)
+
+
+def _named(message: Message, context: protocol.AssembledContext) -> Message:
+    """The answer with tools under their own names: some providers are sent others."""
+    renamed = context.metadata.get("renamedTools") or {}
+    if not renamed or not message.tool_calls:
+        return message
+    calls = [
+        msgspec.structs.replace(call, name=renamed.get(call.name, call.name)) for call in message.tool_calls
+    ]
+    return msgspec.structs.replace(message, tool_calls=tuple(calls))

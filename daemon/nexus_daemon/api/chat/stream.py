@@ -1,0 +1,54 @@
+"""A turn as it happens, for the client: `$/progress` with lists of items.
+
+A provider may send hundreds of pieces a second. Text waits FRAME_S for what follows it: nobody sees a
+difference, and the client has fewer messages to read.
+"""
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from nexus_daemon.lsp.progress import PROGRESS
+from nexus_daemon.protocol.chat import ChatItem, ChatParams
+
+if TYPE_CHECKING:
+    from nexus_daemon.windows.connection import Connection
+
+FRAME_S = 1 / 60
+
+
+class ChatStream:
+    """What the client is sent of one turn; without a token, nothing. Lives on the event loop."""
+
+    def __init__(self, client: "Connection", token: int | str | None) -> None:
+        self._client = client
+        self._token = token
+        self._kind = ""
+        self._texts: list[str] = []
+        self._timer: asyncio.TimerHandle | None = None
+
+    def add_text(self, kind: str, text: str) -> None:
+        """Send text of the answer or of thinking, soon."""
+        if self._token is None or not text:
+            return
+        if kind != self._kind:
+            self.flush()
+            self._kind = kind
+        self._texts.append(text)
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(FRAME_S, self.flush)
+
+    def add(self, item: ChatItem) -> None:
+        """Send an item now, after the text before it."""
+        self.flush()
+        if self._token is not None:
+            self._client.notify(PROGRESS, ChatParams(self._token, [item]))
+
+    def flush(self) -> None:
+        """Send the text that waits."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._texts and self._token is not None:
+            item = ChatItem(self._kind, text="".join(self._texts))
+            self._texts.clear()
+            self._client.notify(PROGRESS, ChatParams(self._token, [item]))

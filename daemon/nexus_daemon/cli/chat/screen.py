@@ -1,0 +1,130 @@
+"""A turn on a terminal: Markdown as it arrives, a line for each call. In a pipe: the text alone."""
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from nexus_context.text.visible import visible_line
+from nexus_daemon.cli import output
+from nexus_daemon.protocol.chat import ChatItem
+
+if TYPE_CHECKING:
+    from rich.live import Live
+
+LONGEST_CALL = 300
+"""Characters of a call's arguments, or of a failure, on the screen."""
+_FENCE = re.compile(r"^ {0,3}(?:```|~~~)", re.MULTILINE)
+
+
+class Screen:
+    """Shows the items of turns. `is_plain`: there is no terminal, so only the answer's text is printed.
+
+    Without `shows_text` not even that is. `has_ended_line`: nothing was printed since the last line end.
+    """
+
+    def __init__(self, *, is_plain: bool, shows_text: bool = True) -> None:
+        self.has_ended_line = True
+        self._is_plain = is_plain
+        self._shows_text = shows_text
+        self._console = None if is_plain else output.console()
+        self._text = ""
+        self._live: Live | None = None
+        self._thinks = False
+
+    def show(self, items: Sequence[ChatItem]) -> None:
+        """Show what happened."""
+        for item in items:
+            if item.kind == "text":
+                self._add_text(item.text or "")
+            elif item.kind == "notice":
+                self.flush()
+                output.beside(f"{item.text}\n")
+            elif not self._is_plain:
+                self._show_step(item)
+            elif item.kind == "toolCall" and not self.has_ended_line:
+                self._add_text("\n")  # another answer follows
+
+    def flush(self) -> None:
+        """Print what is not printed yet: something else follows."""
+        if self._live is not None:
+            self._live.stop()
+            self._live = None
+        if self._text and self._console is not None:
+            self._print(self._text)
+        self._text = ""
+
+    def _add_text(self, text: str) -> None:
+        if self._is_plain:
+            if self._shows_text and text:
+                output.page(text)
+                self.has_ended_line = text.endswith("\n")
+            return
+        self._thinks = False
+        self._text += text
+        whole, self._text = split_blocks(self._text)
+        if whole:
+            if self._live is not None:
+                self._live.stop()
+                self._live = None
+            self._print(whole)
+        if self._text.strip():
+            self._show_unfinished()
+
+    def _print(self, text: str) -> None:
+        from rich.markdown import Markdown
+
+        if self._console is not None:
+            self._console.print(Markdown(text))
+
+    def _show_unfinished(self) -> None:
+        from rich.live import Live
+        from rich.markdown import Markdown
+
+        if self._live is None:
+            self._live = Live(
+                console=self._console, auto_refresh=False, transient=True, vertical_overflow="crop"
+            )
+            self._live.start()
+        self._live.update(Markdown(self._text), refresh=True)
+
+    def _show_step(self, item: ChatItem) -> None:
+        if item.kind == "thinking":
+            if not self._thinks:
+                self.flush()
+                self._dim("Thinking …")
+                self._thinks = True
+        elif item.kind == "toolCall":
+            self.flush()
+            self._dim(f"> {item.name} {short_json(item.arguments, LONGEST_CALL)}")
+        elif item.kind == "toolResult":
+            text = item.text or ""
+            size = output.counted(text.count("\n") + 1, "line")
+            self._dim(
+                f"  {item.name} failed: {short_json(text, LONGEST_CALL)}"
+                if item.is_error
+                else f"  {item.name}: {size}"
+            )
+
+    def _dim(self, text: str) -> None:
+        from rich.text import Text
+
+        if self._console is not None:
+            self._console.print(Text(visible_line(text), "dim"))
+
+
+def split_blocks(text: str) -> tuple[str, str]:
+    """The whole blocks of a Markdown text that still grows, and what may go on, such as a paragraph."""
+    end = len(text)
+    while (end := text.rfind("\n\n", 0, end)) > 0:
+        if len(_FENCE.findall(text[:end])) % 2 == 0:
+            return text[: end + 2], text[end + 2 :]
+    return "", text
+
+
+def short_json(value: Any, limit: int) -> str:
+    """A value on one line: a text as it is, all else as JSON. What is longer says by how much."""
+    import json
+
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+    text = " ".join(text.split())
+    return text if len(text) <= limit else f"{text[:limit]}… and {len(text) - limit:,} more characters"

@@ -1,0 +1,64 @@
+"""The provider that the settings name, with its key."""
+
+from collections.abc import Mapping
+
+from nexus_context.config.scope import in_workspace
+from nexus_context.errors import RequestError
+from nexus_context.folder.snapshot import Snapshot
+from nexus_context.text.redact import printable_setting
+from nexus_context.turn.endpoint import ADDRESSES, endpoint_of
+from nexus_daemon.providers import Target
+
+KEY_VARIABLES = {"anthropic": "ANTHROPIC_API_KEY", "openai": "OPENAI_API_KEY", "google": "GEMINI_API_KEY"}
+"""The environment variable of each provider's key, where `provider.api_key_env` names none."""
+
+HOW = (
+    'Set "provider" in the global config.json, for example {"name": "anthropic", '
+    '"model": "claude-sonnet-4-6"}, and put the key into the environment variable {variable}.'
+)
+
+
+def target_of(snapshot: Snapshot, environ: Mapping[str, str]) -> Target:
+    """The provider that answers a folder's chats. RequestError, code no-provider, if the settings name none.
+
+    Key, address and headers of the global file are for the provider that the global file names: a file of the
+    workspace that names another one must not send them there.
+    """
+    get = snapshot.effective.get
+    name = get("/provider/name")
+    if endpoint_of(snapshot) is None:
+        reason = "leave the model to the editor" if name == "editor" else "name no provider"
+        example = HOW.replace("{variable}", KEY_VARIABLES["anthropic"])
+        raise RequestError(f"The settings {reason} (provider.name is {name}). {example}", code="no-provider")
+    url, variable, headers = get("/provider/base_url"), get("/provider/api_key_env"), get("/provider/headers")
+    chain = snapshot.effective.provenance.get("/provider/name", ())
+    of_workspace = any(entry.wins and in_workspace(entry.layer) for entry in chain)
+    names = {entry.value for entry in chain if not in_workspace(entry.layer)}
+    if of_workspace and (url or variable or headers) and names != {name}:
+        raise RequestError(
+            f"A file of the workspace sets provider.name to {name}, but the key or address of the global "
+            "config.json is for another provider. Set provider.name there, too.",
+            code="no-provider",
+        )
+    if url is None and ADDRESSES[name] is None:
+        raise RequestError(
+            f"provider.name is {name}, so provider.base_url must say where the server is, for example "
+            "http://127.0.0.1:11434/v1. Set it in the global config.json.",
+            code="no-provider",
+        )
+    variable = variable or KEY_VARIABLES.get(name)
+    key = environ.get(variable) if variable else None
+    if not key and name in KEY_VARIABLES:
+        raise RequestError(
+            f"There is no key for {name}: the environment variable {variable} is not set. Set it and "
+            "restart the daemon, or name another variable in provider.api_key_env.",
+            code="no-provider",
+        )
+    return Target(provider=name, url=url, key=key or None, headers=dict(headers or {}))
+
+
+def describe_target(target: Target) -> str:
+    """Who is sent a conversation, for people: the provider, and its address if the settings name one."""
+    if target.url is None:
+        return target.provider
+    return f"{target.provider} at {printable_setting(target.url, ('provider', 'base_url'))}"

@@ -1,0 +1,423 @@
+"""`nexus/chat/send` against a loopback provider: a turn, its tools, its failures, and what is recorded."""
+
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from nexus_context.folder.trust import trust_file
+from nexus_daemon.api.chat import tools
+from nexus_daemon.workspace.trusted_folders import set_trust
+from support.desk import Desk, replies, tell_story
+from support.loopback_provider import (
+    Call,
+    Cut,
+    Events,
+    Gate,
+    LoopbackProvider,
+    Refusal,
+    Thinking,
+    loopback_provider,
+)
+from support.server_story import TOOLS, Servers, configure
+from support.talk import result, tell
+from support.waiting import wait_until
+
+KEY = "sk-ant-canary-4f1c9e77"
+ADD = Call("toolu_1", "mcp__test__alpha", {"a": 1, "b": 2})
+LONG = Refusal(400, "invalid_request_error", "prompt is too long: 210000 tokens > 200000 maximum")
+
+DAY = "The wind is from the west, force five, and the barometer falls. " * 12
+DAYS = [
+    {"role": role, "content": f"{number}: {DAY}"} for number in range(20) for role in ("user", "assistant")
+]
+SUMMARY = "## Goal\nLog the wind.\n## State\nTwenty days are logged."
+
+Story = Callable[["Chat"], Awaitable[None]]
+
+
+class Chat(Servers):
+    """A client in the trusted folder /a with a server and a provider."""
+
+    provider: LoopbackProvider
+
+    async def send(self, message: object = "Hello.", **params: object) -> Any:
+        return await self.ask("chat/send", message=message, **params)
+
+    def begin(self, message: str = "Hello.", **params: object) -> int:
+        """Send a message; its reply comes later."""
+        self.last += 1
+        params = {"workspaceFolder": self.desk.uri("/a"), "message": message, **params}
+        self.talk.send({"jsonrpc": "2.0", "id": self.last, "method": "nexus/chat/send", "params": params})
+        return self.last
+
+    async def outcome(self, message_id: int) -> Any:
+        return await self.desk.reply(self.talk, message_id)
+
+    async def messages(self, session: str = "main") -> list[Any]:
+        """What was said, without the message that opens a session."""
+        stored = (await self.ask("session/messages", session=session))["messages"]
+        return [message for message in stored if not str(message["content"]).startswith("[Session started")]
+
+    async def roles(self, session: str = "main") -> list[str]:
+        return [message["role"] for message in await self.messages(session)]
+
+    def items(self, token: str) -> list[Any]:
+        """What was streamed under a token."""
+        told = [each["params"] for each in self.talk.writer.messages() if each.get("method") == "$/progress"]
+        return [item for each in told if each["token"] == token for item in each["value"]]
+
+    async def question(self, count: int = 1) -> Any:
+        """The question with this number, from 1."""
+
+        def asked() -> list[Any]:
+            said = self.talk.writer.messages()
+            return [each for each in said if each.get("method") == "nexus/tool/approve"][count - 1 :]
+
+        return (await wait_until(asked))[0]
+
+    async def allow(self, count: int = 1, **answer: object) -> Any:
+        question = await self.question(count)
+        self.talk.send(result(question["id"], {"approved": True, **answer}))
+        return question["params"]
+
+
+def check(
+    tmp_path: Path,
+    story: Story,
+    *script: Events | Refusal,
+    files: Mapping[str, str] | None = None,
+    settings: Mapping[str, Any] | None = None,
+) -> None:
+    """Tell a story about a provider with this script."""
+    with loopback_provider(*script) as provider:
+
+        async def told(desk: Desk) -> None:
+            configure(desk)
+            inputs = desk.daemon.load_inputs
+            environ = {**inputs.environ, "TEST_KEY": KEY}
+            desk.daemon.load_inputs = msgspec.structs.replace(
+                inputs, environ=environ, trust_file=trust_file(environ)
+            )
+            set_trust(environ, desk.tree.path("/a"), trusted=True)
+            chosen = {"name": "anthropic", "model": "claude-sonnet-4-6", "base_url": provider.url}
+            config = {"provider": {**chosen, "api_key_env": "TEST_KEY"}, **(settings or {})}
+            home = Path(desk.tree.path("/home")) / ".nexus3"
+            home.mkdir(parents=True, exist_ok=True)
+            (home / "config.json").write_text(json.dumps(config))
+            chat = Chat(desk, await desk.client())
+            chat.provider = provider
+            chat.write_tools(**TOOLS)
+            await story(chat)
+
+        tell_story(tmp_path, told, files)
+
+
+def test_a_turn_is_streamed_answered_and_recorded(tmp_path: Path) -> None:
+    async def story(chat: Chat) -> None:
+        answer = await chat.send("When is low tide?", partialResultToken="t")
+        assert answer["message"]["role"] == "assistant"
+        assert (answer["stopReason"], answer["steps"], answer["session"]) == ("end_turn", 1, "main")
+        assert answer["spending"]["tokens"] == 120
+        assert answer["spending"]["usd"] == pytest.approx((100 * 3 + 20 * 15) / 1e6)
+        counted = {name: value for name, value in answer["providerUsage"].items() if value is not None}
+        assert counted == {"inputTokens": 100, "outputTokens": 20, "stopReason": "end_turn"}
+        kinds = [(item["kind"], item.get("text")) for item in chat.items("t")]
+        assert kinds[0][0] == "notice"
+        assert "anthropic" in kinds[0][1]
+        assert kinds[1:3] == [("thinking", "The moon."), ("text", "At noon.")]
+        assert kinds[-1][0] == "usage"
+        user, assistant = (await chat.messages())[-2:]
+        assert user["content"] == "When is low tide?"
+        assert {"thinking", "text"} <= {part["type"] for part in assistant["content"]}
+        body = chat.provider.requests[0]
+        assert body["stream"] is True
+        assert body["messages"][-1]["role"] == "user"
+        assert KEY in str(chat.provider.headers[0])
+        await chat.send("And high tide?", partialResultToken="u")
+        assert [item["kind"] for item in chat.items("u")] == ["text", "usage"]  # says only once where it goes
+        sent = json.dumps(chat.provider.requests[1]["messages"])
+        assert "c2lnbmVk" in sent  # thinking goes back as it was signed
+        assert "At noon." in sent
+
+    check(tmp_path, story, [Thinking("The moon."), "At noon."], ["At six."])
+
+
+def test_a_tool_of_a_server_runs_once_the_user_allows_it(tmp_path: Path) -> None:
+    async def story(chat: Chat) -> None:
+        await chat.approve()
+        sent = chat.begin(partialResultToken="t")
+        asked = await chat.allow()
+        assert (asked["tool"], asked["server"], asked["arguments"]) == (ADD.name, "test", ADD.arguments)
+        answer = (await chat.outcome(sent))["result"]
+        assert answer["steps"] == 2
+        assert chat.calls() == ["alpha"]
+        assert await chat.roles() == ["user", "assistant", "tool", "assistant"]
+        kinds = [item["kind"] for item in chat.items("t")]
+        assert kinds == ["notice", "text", "usage", "toolCall", "toolResult", "text", "usage"]
+        results = chat.provider.requests[1]["messages"][-1]["content"]
+        assert results[0]["type"] == "tool_result"
+        assert results[0]["tool_use_id"] == "toolu_1"
+
+    check(tmp_path, story, ["Adding.", ADD], ["3."])
+
+
+def test_a_remembered_answer_is_not_asked_for_again(tmp_path: Path) -> None:
+    async def story(chat: Chat) -> None:
+        await chat.approve()
+        sent = chat.begin()
+        await chat.allow(remember=True)
+        await chat.outcome(sent)
+        assert chat.calls() == ["alpha", "alpha"]
+        sent = chat.begin(session="other")
+        await chat.allow(2)  # another conversation asks again
+        assert (await chat.outcome(sent))["result"]["steps"] == 2
+
+    again = msgspec.structs.replace(ADD, id="toolu_2")
+    check(tmp_path, story, [ADD], [again], ["3."], [ADD], ["3."])
+
+
+@pytest.mark.parametrize(
+    "answer", [{"approved": False}, {}, None, "yes", {"error": -32601}, {"silence": True}]
+)
+def test_any_other_answer_means_no(tmp_path: Path, answer: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tools, "APPROVE_S", 0.3)
+
+    async def story(chat: Chat) -> None:
+        await chat.approve()
+        sent = chat.begin()
+        question = await chat.question()
+        if isinstance(answer, dict) and "error" in answer:
+            error = {"code": answer["error"], "message": "no such method"}
+            chat.talk.send({"jsonrpc": "2.0", "id": question["id"], "error": error})
+        elif answer != {"silence": True}:
+            chat.talk.send(result(question["id"], answer))
+        assert (await chat.outcome(sent))["result"]["steps"] == 2
+        assert chat.calls() == []
+        refused = (await chat.messages())[2]
+        assert refused["content"] == tools.REFUSED
+        assert refused["meta"] == {"isError": True}
+
+    check(tmp_path, story, [ADD], ["Then not."])
+
+
+def test_yolo_asks_nothing(tmp_path: Path) -> None:
+    async def story(chat: Chat) -> None:
+        await chat.approve()
+        await chat.send()
+        assert chat.calls() == ["alpha"]
+
+    check(tmp_path, story, [ADD], ["3."], settings={"permissions": {"level": "yolo"}})
+
+
+def test_many_calls_of_one_answer_all_get_a_result(tmp_path: Path) -> None:
+    calls = [Call(f"c{number}", "read_skill", {"name": "none"}) for number in range(199)]
+
+    async def story(chat: Chat) -> None:
+        answer = await chat.send()
+        assert answer["steps"] == 2
+        ids = [part["tool_use_id"] for part in chat.provider.requests[1]["messages"][-1]["content"]]
+        assert ids == [call.id for call in calls]
+
+    check(tmp_path, story, calls, ["Done."])
+
+
+@pytest.mark.parametrize(
+    ("limit", "reason", "steps"),
+    [
+        ({"maxSteps": 2}, "max_steps", 2),
+        ({"maxTokens": 100}, "max_tokens", 1),
+        ({"maxUsd": 0.0001}, "max_usd", 1),
+    ],
+)
+def test_a_limit_ends_the_turn_with_results_for_its_calls(
+    tmp_path: Path, limit: Any, reason: str, steps: int
+) -> None:
+    async def story(chat: Chat) -> None:
+        answer = await chat.send(options=limit)
+        assert (answer["stopReason"], answer["steps"]) == (reason, steps)
+        last = (await chat.messages())[-1]
+        assert last["role"] == "tool"
+        assert f"chat.{reason}" in last["content"]
+        assert len(chat.provider.requests) == steps
+
+    call = Call("c1", "read_skill", {"name": "x"})
+    check(tmp_path, story, *[[call]] * 5)
+
+
+def test_a_limit_above_the_setting_is_refused(tmp_path: Path) -> None:
+    async def story(chat: Chat) -> None:
+        assert await chat.refused("chat/send", message="Go.", options={"maxSteps": 9}) == "bad-option"
+        assert chat.provider.requests == []
+
+    check(tmp_path, story, settings={"chat": {"max_steps": 3}})
+
+
+def test_a_context_that_is_too_long_is_compacted_and_sent_once_more(tmp_path: Path) -> None:
+    async def story(chat: Chat) -> None:
+        await chat.ask("session/append", messages=DAYS)
+        answer = await chat.send("Go on.", partialResultToken="t")
+        assert answer["steps"] == 1
+        assert len(chat.provider.requests) == 3  # the second one asks for the summary
+        first, _, second = (json.dumps(body["messages"]) for body in chat.provider.requests)
+        assert len(second) < len(first)
+        notices = [item["text"] for item in chat.items("t") if item["kind"] == "notice"]
+        assert any("too long" in text for text in notices)
+        assert (await chat.messages())[-2]["content"] == "Go on."
+
+    check(tmp_path, story, LONG, [SUMMARY], ["On."])
+
+
+def test_a_second_overflow_is_an_error_and_nothing_is_lost(tmp_path: Path) -> None:
+    async def story(chat: Chat) -> None:
+        await chat.ask("session/append", messages=[{"role": "user", "content": "A."}])
+        assert await chat.refused("chat/send", message="Go on.") == "chat-failed"
+        assert [message["content"] for message in await chat.messages()] == ["A."]
+
+    check(tmp_path, story, LONG, LONG)
+
+
+def test_what_was_said_before_a_failure_is_recorded_as_partial(tmp_path: Path) -> None:
+    async def story(chat: Chat) -> None:
+        assert await chat.refused("chat/send", message="Go.") == "chat-failed"
+        user, partial = await chat.messages()
+        assert (user["content"], partial["content"]) == ("Go.", "Half an")
+        assert partial["meta"]["partial"] is True
+        assert (await chat.send("Again."))["message"]["role"] == "assistant"
+
+    check(tmp_path, story, ["Half an", Cut()], ["Whole."])
+
+
+def test_a_cancelled_answer_is_recorded_and_the_conversation_goes_on(tmp_path: Path) -> None:
+    gate = Gate()
+
+    async def story(chat: Chat) -> None:
+        sent = chat.begin(partialResultToken="t")
+        await wait_until(lambda: any(item.get("text") == "Half an" for item in chat.items("t")))
+        chat.talk.send(tell("$/cancelRequest", {"id": sent}))
+        assert (await chat.outcome(sent))["error"]["code"] == -32800
+        gate.opened.set()
+        assert (await chat.send("Again."))["steps"] == 1  # after what was said has been recorded
+        partial = (await chat.messages())[1]
+        assert partial["content"] == "Half an"
+        assert partial["meta"] == {"partial": True, "reason": "cancelled"}
+
+    check(tmp_path, story, ["Half an", gate, " answer."], ["Whole."])
+
+
+def test_a_turn_cancelled_at_a_question_leaves_a_result_for_each_call(tmp_path: Path) -> None:
+    async def story(chat: Chat) -> None:
+        await chat.approve()
+        sent = chat.begin()
+        await chat.question()
+        chat.talk.send(tell("$/cancelRequest", {"id": sent}))
+        assert (await chat.outcome(sent))["error"]["code"] == -32800
+        assert await chat.roles() == ["user", "assistant", "tool"]
+        assert (await chat.messages())[-1]["content"] == tools.CANCELLED
+        assert (await chat.send("Again."))["steps"] == 1
+
+    check(tmp_path, story, [ADD], ["Whole."])
+
+
+def test_one_turn_of_a_conversation_runs_at_a_time(tmp_path: Path) -> None:
+    gate = Gate()
+
+    async def story(chat: Chat) -> None:
+        sent = chat.begin()
+        await wait_until(gate.reached.is_set)
+        assert await chat.refused("chat/send", message="Me, too.") == "chat-busy"
+        await chat.ask("session/append", messages=[{"role": "user", "content": "From elsewhere."}])
+        gate.opened.set()
+        answer = (await chat.outcome(sent))["result"]
+        assert answer["forked"] is True
+        assert answer["session"] != "main"
+        assert (await chat.messages(answer["session"]))[-1]["role"] == "assistant"
+        assert [message["content"] for message in await chat.messages()] == ["From elsewhere."]
+
+    check(tmp_path, story, ["Half", gate, " done."])
+
+
+@pytest.mark.parametrize(
+    ("settings", "word"),
+    [
+        ({"provider": {"name": "editor"}}, "leave the model to the editor"),
+        ({"provider": {"name": "none"}}, "name no provider"),
+        ({"provider": {"name": "openai-compatible", "model": "m"}}, "provider.base_url"),
+        ({"provider": {"name": "openai", "model": "m"}}, "OPENAI_API_KEY"),
+    ],
+)
+def test_without_a_provider_the_error_says_what_to_set(tmp_path: Path, settings: Any, word: str) -> None:
+    async def story(chat: Chat) -> None:
+        reply = await chat.reply("chat/send", message="Hello.")
+        assert reply["error"]["data"]["code"] == "no-provider"
+        assert word in reply["error"]["message"]
+
+    check(tmp_path, story, settings=settings)
+
+
+def test_a_file_of_the_workspace_sends_the_key_nowhere_else(tmp_path: Path) -> None:
+    async def story(chat: Chat) -> None:
+        reply = await chat.reply("chat/send", message="Hello.")
+        assert reply["error"]["data"]["code"] == "no-provider"
+        assert "workspace" in reply["error"]["message"]
+
+    check(tmp_path, story, files={"/a/.nexus3/config.json": '{"provider": {"name": "openai"}}'})
+
+
+def test_an_agent_works_on_its_task_and_reports(tmp_path: Path) -> None:
+    spawn = Call("c1", "spawn_agent", {"agent_id": "auth", "task": "Find the bug."})
+
+    async def story(chat: Chat) -> None:
+        answer = await chat.send("Have someone find the bug.")
+        assert answer["steps"] == 2
+        assert answer["spending"]["tokens"] == 3 * 120  # the agent's step, too
+        assert await chat.roles("agent:auth") == ["user", "assistant"]
+        report = (await chat.messages())[2]
+        assert "It is done, and reports:\nIt is in pool.close." in report["content"]
+
+    check(tmp_path, story, [spawn], ["It is in pool.close."], ["Found."])
+
+
+def test_the_key_is_nowhere_but_in_the_header(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async def story(chat: Chat) -> None:
+        await chat.reply("chat/send", message="Hello.", partialResultToken="t")
+        said = json.dumps(chat.talk.writer.messages())
+        assert KEY not in said
+        assert KEY not in caplog.text
+        assert KEY not in json.dumps(chat.provider.requests)
+
+    check(tmp_path, story, Refusal(401, "authentication_error", f"invalid x-api-key {KEY}"))
+
+
+def test_a_reply_comes_once(tmp_path: Path) -> None:
+    async def story(chat: Chat) -> None:
+        await chat.send()
+        assert len(replies(chat.talk, chat.last)) == 1
+
+    check(tmp_path, story, ["Hello."])
+
+
+def test_the_provider_writes_summaries_for_any_client(tmp_path: Path) -> None:
+    async def story(chat: Chat) -> None:
+        await chat.ask("session/append", messages=DAYS)
+        receipt = (await chat.ask("session/compact", session="main"))["receipt"]
+        assert (receipt["summarizer"], receipt["model"]) == ("anthropic", "claude-sonnet-4-6")
+        assert SUMMARY in (await chat.messages())[0]["content"]
+        body = chat.provider.requests[0]
+        assert "tools" not in body
+        assert body["messages"][-1]["role"] == "user"
+
+    check(tmp_path, story, [SUMMARY])
+
+
+def test_a_summary_that_fails_is_extracted(tmp_path: Path) -> None:
+    async def story(chat: Chat) -> None:
+        await chat.ask("session/append", messages=DAYS)
+        receipt = (await chat.ask("session/compact", session="main"))["receipt"]
+        assert receipt["summarizer"] == "extractive"
+        assert receipt["failures"][0].startswith("anthropic: ")
+
+    check(tmp_path, story, Refusal(400, "invalid_request_error", "no"))
