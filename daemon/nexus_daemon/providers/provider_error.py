@@ -104,6 +104,14 @@ class ProviderError(NexusError):
         self.is_transient = kind in ("rate-limit", "overloaded") if is_transient is None else is_transient
 
 
+class StatedError(Exception):
+    """An error that a provider states within a stream, where its SDK does not raise it."""
+
+    def __init__(self, body: Any) -> None:
+        super().__init__("an error within a stream")
+        self.body = body
+
+
 class _Failure(NamedTuple):
     """What a provider says of an error: its words for the kind, a sentence, when to try again (seconds)."""
 

@@ -12,7 +12,7 @@ import importlib
 import logging
 import re
 from collections.abc import AsyncIterator, Mapping
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from random import random
 from typing import Any, NamedTuple, Protocol, cast
 
@@ -73,41 +73,51 @@ async def stream(target: Target, body: Mapping[str, Any]) -> AsyncIterator[Answe
     check_headers(target, package.key_header)
     api = await asyncio.to_thread(_import_api, package)
     sdk = importlib.import_module("nexus_daemon.providers.sdk")
-    answer: ModelAnswer | None = None
-    async with sdk.open_http(target) as http:
-        try:
-            client = await asyncio.to_thread(api.connect, target, http)
-            events = _Events(await _send(api, client, target=target, body=body))
-            async with aclosing(cast("Any", api.read(events))) as items:
-                async for item in items:
-                    if isinstance(item, ModelAnswer):
-                        answer = item
-                    yield item
-        except ProviderError:
-            raise
-        except (*api.ERRORS, *sdk.HTTP_ERRORS) as error:
-            raise sdk.provider_error(error, target) from None
-        except _FORM_ERRORS:
-            logger.info("An answer of %s is not in the form of its API.", target.provider, exc_info=True)
-            raise sdk.broken_answer(target) from None
-        if answer is None:
-            raise sdk.early_end(target) if events.have_begun else sdk.broken_answer(target)
+    http, events, answer = sdk.open_http(target), _Events(), None
+    try:
+        client = await asyncio.to_thread(api.connect, target, http)
+        events.source = await _send(api, client, target=target, body=body)
+        async with aclosing(cast("Any", api.read(events))) as items:
+            async for item in items:
+                if isinstance(item, ModelAnswer):
+                    answer = item
+                yield item
+    except ProviderError:
+        raise
+    except (*api.ERRORS, *sdk.HTTP_ERRORS) as error:
+        raise sdk.provider_error(error, target) from None
+    except _FORM_ERRORS:
+        logger.info("An answer of %s is not in the form of its API.", target.provider, exc_info=True)
+        raise sdk.broken_answer(target) from None
+    finally:
+        await http.aclose()
+        with suppress(*api.ERRORS, *sdk.HTTP_ERRORS, *_FORM_ERRORS):
+            await events.run_out()
+    if answer is None:
+        raise sdk.early_end(target) if events.have_begun else sdk.broken_answer(target)
 
 
 class _Events:
-    """The events of an answer, and whether there was one."""
+    """The events of an answer from its source, the SDK, and whether there was one."""
 
-    def __init__(self, events: AsyncIterator[Any]) -> None:
+    def __init__(self) -> None:
+        self.source: AsyncIterator[Any] | None = None
         self.have_begun = False
-        self._events = events
 
     def __aiter__(self) -> AsyncIterator[Any]:
         return self
 
     async def __anext__(self) -> Any:
-        event = await anext(self._events)
+        if self.source is None:
+            raise StopAsyncIteration
+        event = await anext(self.source)
         self.have_begun = True
         return event
+
+    async def run_out(self) -> None:
+        """End the SDK's generators, once its connection is closed: else they outlive the request."""
+        async for _ in self:
+            pass
 
 
 def check_headers(target: Target, key_header: str) -> None:
