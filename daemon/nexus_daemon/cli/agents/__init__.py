@@ -1,4 +1,4 @@
-"""List, start and end the running agents of a folder, and send them messages.
+"""List, start, run and end the agents of a folder, follow their work, and send them messages.
 
 The ledger keeps running agents: editors see within a second what these commands change, and the agents that
 editors start are listed here.
@@ -15,12 +15,16 @@ from nexus_daemon.cli import output
 EPILOG = """\
 examples:
   nexus agents spawn auth --cwd backend/auth-service --task 'Fix the login.'
+  nexus agents spawn auth --task 'Fix the login.' --run --tool 'mcp__files__*'
+  nexus agents follow auth
   nexus agents message auth 'The token format has changed.' --priority 0.9
   nexus agents list
   nexus agents dispose auth
 
 What you leave out comes from `agents` of config.json, then from the parent. `nexus show --agent NAME` shows
-what an agent would see, without starting it.
+what an agent would see, without starting it. With --run it works on its task at once, with the configured
+provider, and reports to its manager; tools that --tool names run without a question. Ctrl-C, or dispose in
+another terminal, stops it.
 
 exit codes: 0 success; 1 failure; 2 wrong usage
 """
@@ -30,6 +34,7 @@ def arguments(command: argparse.ArgumentParser) -> None:
     actions = command.add_subparsers(dest="action", required=True, metavar="ACTION")
     _list(_action(actions, "list", "list the running agents of a folder"))
     _spawn(_action(actions, "spawn", "start an agent below the folder's own or another one"))
+    _follow(_action(actions, "follow", "print what an agent says and does, until it ends"))
     _message(_action(actions, "message", "leave a message for an agent's next turn"))
     _dispose(_action(actions, "dispose", "end an agent and all agents below it"))
 
@@ -57,7 +62,16 @@ def _spawn(command: argparse.ArgumentParser) -> None:
     command.add_argument("--level", choices=LEVELS, help="its permission level")
     _patterns(command, "--allow", "allow", "allow only tools and permissions with these names or patterns")
     _patterns(command, "--deny", "deny", "deny tools and permissions with this name or pattern")
+    command.add_argument("--run", action="store_true", help="have it work on its task at once, and report")
+    command.add_argument("--max-steps", type=int, metavar="N", help="with --run: at most so many requests")
+    command.add_argument("--max-tokens", type=int, metavar="N", help="with --run: at most so many tokens")
+    command.add_argument("--max-usd", type=float, metavar="USD", help="with --run: at most so many dollars")
     _common(command)
+
+
+def _follow(command: argparse.ArgumentParser) -> None:
+    command.add_argument("agent", metavar="NAME", help="a running agent")
+    command.add_argument("--folder", default=".", metavar="PATH", help="the workspace folder (default: .)")
 
 
 def _message(command: argparse.ArgumentParser) -> None:

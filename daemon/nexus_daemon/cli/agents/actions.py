@@ -1,4 +1,4 @@
-"""`nexus agents list`, `spawn`, `message` and `dispose`."""
+"""`nexus agents list`, `spawn`, `follow`, `message` and `dispose`."""
 
 import argparse
 from collections.abc import Sequence
@@ -34,11 +34,12 @@ def run_spawn(options: argparse.Namespace) -> int:
         for name in ("level", "allow", "deny")
         if getattr(options, name) is not None
     }
-    agent = answer(
-        "agents",
-        options.folder,
-        handlers.spawn,
-        lambda uri: protocol.SpawnParams(
+    if options.run and not options.task:
+        output.complain("agents", "--run needs a task: --task TEXT.")
+        return 2
+
+    def params(uri: str) -> protocol.SpawnParams:
+        return protocol.SpawnParams(
             uri,
             agent_id=options.agent,
             cwd=options.cwd,
@@ -49,8 +50,13 @@ def run_spawn(options: argparse.Namespace) -> int:
             model=options.model,
             tools=options.tools,
             permissions=permissions or None,
-        ),
-    )
+        )
+
+    if options.run:
+        from nexus_daemon.cli.agents.running import run_agent  # the provider, which other actions do not need
+
+        return run_agent(options, params)
+    agent = answer("agents", options.folder, handlers.spawn, params)
     if options.json:
         output.json_value(msgspec.to_builtins(agent))
         return 0
@@ -59,6 +65,12 @@ def run_spawn(options: argparse.Namespace) -> int:
         f"{agent.agent_id!r} is running as {agent.role} in {agent.cwd}: {tokens}, session {agent.session!r}."
     )
     return 0
+
+
+def run_follow(options: argparse.Namespace) -> int:
+    from nexus_daemon.cli.agents.running import follow_agent
+
+    return follow_agent(options)
 
 
 def run_message(options: argparse.Namespace) -> int:
