@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,9 @@ import pytest
 from nexus_daemon.process.version import __version__
 from nexus_daemon.shared import client
 from nexus_daemon.shared.identity import find_place
+from nexus_daemon.workspace.trusted_folders import set_trust
+from support.loopback_provider import Call, Gate, loopback_provider
+from support.server_story import SERVER
 from support.shared import own_runtime_directory
 from support.waiting import block_until
 
@@ -28,10 +32,13 @@ LEVEL = '"level" must be yolo, trusted, sandboxed or worker. Did you mean "sandb
 CREATED = ".nexus3/NEXUS.md, .nexus3/config.json, .nexus3/mcp.json"
 
 
-def check(script: str, directory: Path, **environ: str) -> dict[str, Any]:
+def check(
+    script: str, directory: Path, prepare: Callable[[Path], None] = lambda _: None, **environ: str
+) -> dict[str, Any]:
     """Run a script of ./neovim in a fresh home; what it saw, with {home} and {company} for those paths.
 
-    Its one server ends with it; the shared daemon stays for the next window.
+    `prepare` gets the home with the workspace. Its one server ends with it; the shared daemon stays for the
+    next window.
     """
     home = directory / "home"
     company = home / "company"
@@ -39,6 +46,7 @@ def check(script: str, directory: Path, **environ: str) -> dict[str, Any]:
     (company / "package.json").write_text("{}\n")
     (home / ".nexus3").mkdir()
     (home / ".nexus3" / "NEXUS.md").write_text("Answer in one paragraph.\n")
+    prepare(home)
     plugin = directory / "site" / "pack" / "nexus" / "start" / "nexus"
     plugin.parent.mkdir(parents=True)
     plugin.symlink_to(ROOT / "editors" / "neovim")
@@ -481,6 +489,38 @@ def after_rule(page: str, title: str) -> str:
     """The text below a line such as `── system prompt ────`."""
     _, _, rest = page.partition(f"── {title} ")
     return rest.partition("\n")[2]
+
+
+def test_a_chat_with_the_configured_provider(tmp_path: Path) -> None:
+    gate, state = Gate(), str(tmp_path / "state")
+    call = Call("c1", "mcp__notes__find_notes", {"text": "gate"})
+    script = ["Let me look.", call], ["The **gate**:\n\n- opens"], ["Half an", gate, "."], ["Whole."]
+    with loopback_provider(*script) as provider:
+
+        def prepare(home: Path) -> None:
+            named = {"name": "anthropic", "model": "claude-sonnet-4-6", "base_url": provider.url}
+            config = {"provider": {**named, "api_key_env": "TEST_KEY"}}
+            (home / ".nexus3" / "config.json").write_text(json.dumps(config))
+            web = home / "company" / "web"
+            (web / ".nexus3").mkdir(parents=True)
+            (web / ".nexus3" / "NEXUS.md").write_text("# Web\n")
+            server = {"command": sys.executable, "args": [str(SERVER), str(web)]}
+            (web / "tools.json").write_text('{"find_notes": "Finds notes."}')
+            (web / ".mcp.json").write_text(json.dumps({"mcpServers": {"notes": server}}))
+            set_trust({"NEXUS_STATE": state}, str(web), trusted=True)
+
+        try:
+            seen = check("chat.lua", tmp_path, prepare, TEST_KEY="example-key", NEXUS_STATE=state)
+        finally:
+            gate.opened.set()
+        assert seen["questions"] == [
+            'Allow the model to call mcp__notes__find_notes of the MCP server notes?\n{"text":"gate"}'
+        ]
+        lines = seen["answer"].splitlines()
+        assert lines[1:3] == ["Let me look.", '> mcp__notes__find_notes {"text":"gate"}']
+        assert lines[3:6] == ["The **gate**:", "", "- opens"]
+        assert lines[6].startswith("[notes, claude-sonnet-4-6, ")
+        assert "Half an" in json.dumps(provider.requests[-1]["messages"])
 
 
 def test_features_of_the_server(tmp_path: Path) -> None:

@@ -33,6 +33,12 @@ return {
   },
   handlers = {
     ['nexus/context/didChange'] = nexus.on_context_change,
+    ['$/progress'] = function(...)
+      return require('nexus.chat').on_progress(...)
+    end,
+    ['nexus/tool/approve'] = function(...)
+      return require('nexus.chat').on_approve(...)
+    end,
     ['nexus/assistant/didChange'] = function(...)
       require('nexus.assistants').on_change(...)
     end,

@@ -65,6 +65,15 @@ manage(
   { nargs = '?', desc = 'Undo the last compaction' },
   'complete_session'
 )
+vim.api.nvim_create_user_command('NexusChat', function(call)
+  require('nexus.chat').chat(call)
+end, {
+  nargs = '?',
+  desc = 'Chat with the configured provider',
+  complete = function(typed)
+    return require('nexus.manage').complete_session(typed)
+  end,
+})
 manage('NexusStatus', 'status', { desc = 'State of the daemon and its folders' })
 
 if vim.g.nexus_enable ~= false then

@@ -170,12 +170,10 @@ function M.reuse_client(client, config)
   return true
 end
 
---- Send a request about a folder, starting the daemon and adding the folder if need be. An error is shown.
----@param method string
+--- Run a function with the client once it is ready, starting the daemon and adding the folder if need be.
 ---@param folder string
----@param params? table `workspaceFolder` is filled in; nil for a request that is about no folder
----@param on_result fun(result: table, client: vim.lsp.Client)
-function M.request(method, folder, params, on_result)
+---@param run fun(client: vim.lsp.Client)
+function M.start(folder, run)
   local config = vim.deepcopy(vim.lsp.config.nexus)
   if type(config.cmd) == 'table' and vim.fn.executable(config.cmd[1]) == 0 then
     local what =
@@ -188,9 +186,20 @@ function M.request(method, folder, params, on_result)
   if not client then
     return
   end
+  when_ready(client, function()
+    run(client)
+  end)
+end
+
+--- Send a request about a folder, starting the daemon and adding the folder if need be. An error is shown.
+---@param method string
+---@param folder string
+---@param params? table `workspaceFolder` is filled in; nil for a request that is about no folder
+---@param on_result fun(result: table, client: vim.lsp.Client)
+function M.request(method, folder, params, on_result)
   local place = { workspaceFolder = vim.uri_from_fname(folder) }
   local sent = params and vim.tbl_extend('force', params, place) or vim.empty_dict()
-  when_ready(client, function()
+  M.start(folder, function(client)
     client:request(method, sent, function(err, result)
       if err then
         vim.notify('nexus: ' .. err.message, vim.log.levels.ERROR)
