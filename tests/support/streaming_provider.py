@@ -59,7 +59,7 @@ class StreamingProvider:
         lines += [f"{name}: {value}" for name, value in reply.headers.items()]
         await asyncio.sleep(reply.delay_s)
         writer.write("\r\n".join([*lines, "connection: close", "", ""]).encode())
-        for chunk in reply.chunks:
+        for chunk in filter(None, reply.chunks):  # an empty chunk would be the end
             writer.write(b"%x\r\n%b\r\n" % (len(chunk), chunk))
             await writer.drain()
             await asyncio.sleep(0)

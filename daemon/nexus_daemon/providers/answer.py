@@ -55,7 +55,7 @@ def thinking_delta(text: str) -> ThinkingDelta:
 
 def message_of(parts: Sequence[dict[str, Any]]) -> Message:
     """The message of an answer's parts, blocks or items, with its calls apart and their places marked."""
-    steps = steps_of(0, whole_message(Message("assistant", list(parts))), [])
+    steps = steps_of(0, whole_message(Message("assistant", list(parts) or "")), [])
     messages = [step.message for step in steps if step.message.role == "assistant"]
     message = messages[0] if messages else Message("assistant", "")
     calls = [

@@ -23,6 +23,7 @@ from nexus_daemon.providers.answer import (
     usage_of,
 )
 from nexus_daemon.providers.provider_error import ProviderError
+from nexus_daemon.providers.sdk import tls_settings
 from nexus_daemon.providers.target import Target
 
 ERRORS: tuple[type[Exception], ...] = (errors.APIError, errors.ContinuationInterruptedError)
@@ -38,6 +39,9 @@ def connect(target: Target, http: Any) -> genai.Client:
         api_version="v1beta",
         headers=dict(target.headers),
         httpx_async_client=http,
+        # for its other clients, which are never used: else it reads all certificates for each of them
+        client_args={"verify": tls_settings()},
+        async_client_args={"ssl": tls_settings()},
     )
     key = (target.key or "").strip() or _NO_KEY
     return genai.Client(vertexai=False, api_key=key, http_options=options)

@@ -151,8 +151,7 @@ def _failure_of(body: Any) -> _Failure:
     if isinstance(body, dict) and isinstance(body.get("error"), dict | str):
         body = body["error"]
     if not isinstance(body, dict):
-        text = body if isinstance(body, str) else ""
-        return _Failure(frozenset(), "" if text.lstrip().startswith("<") else text)  # not a page of HTML
+        return _Failure(frozenset(), _shown_text(body if isinstance(body, str) else ""))
     words, delay_s = {str(body[key]) for key in ("type", "code", "status") if body.get(key)}, None
     details = body.get("details")
     for detail in details if isinstance(details, list) else ():  # Google's
@@ -161,7 +160,13 @@ def _failure_of(body: Any) -> _Failure:
             match = re.fullmatch(r"(\d+(?:\.\d+)?)s", str(detail.get("retryDelay")))
             delay_s = float(match[1]) if match else delay_s
     text = next((value for key in ("message", "detail") if (value := body.get(key))), "")
-    return _Failure(frozenset(words), text if isinstance(text, str) else json.dumps(text), delay_s)
+    return _Failure(frozenset(words), _shown_text(text), delay_s)
+
+
+def _shown_text(value: Any) -> str:
+    """What an error says as a text; nothing if that is a page of HTML."""
+    text = value if isinstance(value, str) else json.dumps(value)
+    return "" if text.lstrip().startswith("<") else text
 
 
 def quoted(text: str, target: Target) -> str:

@@ -56,15 +56,13 @@ def provider_error(error: Exception, target: Target) -> ProviderError:
     """What an exception of an SDK or of its HTTP client means."""
     if isinstance(error, ProviderError):
         return error
-    transport_error = next((each for each in _causes(error) if isinstance(each, HTTP_ERRORS)), None)
-    if transport_error is not None:
-        return _network_error(transport_error, target)
     response: Any = getattr(error, "response", None)
-    status, headers = getattr(response, "status_code", None), getattr(response, "headers", None)
     body = getattr(error, "body", None) or getattr(error, "details", None)
-    if body is None and response is None:
-        return broken_answer(target)
-    return error_from_body(body, target, status=status, headers=headers)
+    if response is not None or body is not None:
+        status, headers = getattr(response, "status_code", None), getattr(response, "headers", None)
+        return error_from_body(body, target, status=status, headers=headers)
+    transport_error = next((each for each in _causes(error) if isinstance(each, HTTP_ERRORS)), None)
+    return broken_answer(target) if transport_error is None else _network_error(transport_error, target)
 
 
 def broken_answer(target: Target) -> ProviderError:

@@ -59,7 +59,7 @@ _PACKAGES: Mapping[str, _Package] = {
     "google": _Package("gemini", "google-genai", "google", "x-goog-api-key"),
 }
 # what an answer in another form makes of the code that reads it
-_FORM_ERRORS = (ValueError, LookupError, TypeError, AttributeError)
+_FORM_ERRORS = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
 
 
 async def stream(target: Target, body: Mapping[str, Any]) -> AsyncIterator[AnswerItem]:

@@ -1,81 +1,27 @@
 """Answers of all providers through their real SDKs, from a provider on loopback that streams byte by byte."""
 
 import asyncio
-import json
-from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
 from nexus_context import ContextManager, Message, Options, Request, assemble
-from nexus_daemon.providers import FORMATS, Answer, ProviderError, Target, TextDelta, ThinkingDelta, stream
+from nexus_context.conversation.agent_result import ProviderUsage
+from nexus_context.conversation.message import ToolCall
+from nexus_daemon.providers import FORMATS, Answer, Target, stream
 from nexus_daemon.providers import streaming as retries
+from support.provider_asking import KEY, ask, body_for
 from support.provider_streams import STREAMS, TEXT, THOUGHT, TOOL
-from support.streaming_provider import Reply, streaming_provider
+from support.streaming_provider import Reply, data_lines, events, streaming_provider
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
-KEY = "key-of-the-user"
 PROVIDERS = sorted(STREAMS)
 
 
 @pytest.fixture(autouse=True)
 def _short_delays(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(retries, "FIRST_DELAY_S", 0.001)
-
-
-class Result(NamedTuple):
-    """What came of a request: the deltas, the answer or the error, and what the provider was sent."""
-
-    text: str
-    thinking: str
-    answer: Answer | None
-    error: ProviderError | None
-    requests: Sequence[Any]
-
-    @property
-    def failure(self) -> tuple[str, str]:
-        assert self.error is not None, self.answer
-        return self.error.kind, str(self.error)
-
-
-def ask(
-    provider: str,
-    *replies: Reply,
-    body: Mapping[str, Any] | None = None,
-    key: str | None = KEY,
-    headers: Mapping[str, str] | None = None,
-) -> Result:
-    """Send a request to a provider with these replies."""
-
-    async def run() -> Result:
-        async with streaming_provider(*replies) as server:
-            target = Target(provider, server.url, key, headers or {})
-            text, thinking, answer, error = "", "", None, None
-            try:
-                async for item in stream(target, body or body_for(provider)):
-                    assert answer is None
-                    if isinstance(item, TextDelta):
-                        text += item.text
-                    elif isinstance(item, ThinkingDelta):
-                        thinking += item.text
-                    else:
-                        answer = item
-            except ProviderError as raised:
-                error = raised
-            return Result(text, thinking, answer, error, server.requests)
-
-    return asyncio.run(run())
-
-
-def body_for(provider: str) -> dict[str, Any]:
-    """The least body that an SDK takes."""
-    contents = {"contents": [{"role": "user", "parts": [{"text": "hi"}]}]}
-    return {"model": STREAMS[provider].model} | (contents if provider == "google" else {})
-
-
-def json_reply(value: Any, status: int, **headers: str) -> Reply:
-    return Reply([json.dumps(value).encode()], status, headers, "application/json")
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
@@ -142,3 +88,167 @@ def test_chunks_are_cut_anywhere(provider: str) -> None:
 def _cuts_in_letters(data: bytes) -> list[int]:
     """The places within letters of several bytes."""
     return [at for at in range(1, len(data)) if data[at] & 0xC0 == 0x80]
+
+
+# ---------------------------------------------------------------- what not every answer has
+
+
+def answer_of(provider: str, data: bytes) -> Answer:
+    result = ask(provider, Reply([data]))
+    assert result.answer is not None, result.error
+    return result.answer
+
+
+def _anthropic_answer(*parts: dict[str, Any], reason: str = "end_turn") -> Answer:
+    usage = {"input_tokens": 3, "output_tokens": 1}
+    start = {
+        "type": "message_start",
+        "message": {"id": "m", "role": "assistant", "content": [], "usage": usage},
+    }
+    end = {"type": "message_delta", "delta": {"stop_reason": reason}, "usage": {"output_tokens": 2}}
+    return answer_of("anthropic", events(start, *parts, end, {"type": "message_stop"}))
+
+
+def _begin(index: int, block: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "content_block_start", "index": index, "content_block": block}
+
+
+def _delta(index: int, **delta: Any) -> dict[str, Any]:
+    return {"type": "content_block_delta", "index": index, "delta": delta}
+
+
+def test_a_refusal_without_a_word() -> None:
+    answer = _anthropic_answer(reason="refusal")
+    assert answer == Answer(Message("assistant", ""), ProviderUsage(3, 2), "refusal")
+
+
+def test_a_paused_answer_keeps_the_blocks_of_server_tools() -> None:
+    use = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {}}
+    result = {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": [{"x": 1}]}
+    answer = _anthropic_answer(
+        _begin(0, use),
+        _delta(0, type="input_json_delta", partial_json=""),
+        _delta(0, type="input_json_delta", partial_json='{"query": "tide"}'),
+        _begin(1, result),
+        reason="pause_turn",
+    )
+    assert answer.stop_reason == "pause_turn"
+    assert answer.message.content == [use | {"input": {"query": "tide"}}, result]
+
+
+def test_a_call_that_was_cut_off_has_a_text() -> None:
+    use = {"type": "tool_use", "id": "toolu_1", "name": "edit", "input": {}}
+    part = _delta(0, type="input_json_delta", partial_json='{"text": "a very')
+    answer = _anthropic_answer(_begin(0, use), part, reason="max_tokens")
+    assert answer.message.tool_calls == (ToolCall("toolu_1", "edit", '{"text": "a very'),)
+
+
+def test_citations_and_deltas_that_nobody_knows() -> None:
+    citation = {"type": "char_location", "cited_text": "x"}
+    answer = _anthropic_answer(
+        _begin(0, {"type": "text", "text": ""}),
+        _delta(0, type="text_delta", text="Low."),
+        _delta(0, type="citations_delta", citation=citation),
+        _delta(0, type="new_delta", value=1),
+        {"type": "new_event", "value": 2},
+    )
+    assert answer.message.content == [{"type": "text", "text": "Low.", "citations": [citation]}]
+
+
+def test_halves_of_a_letter_are_joined() -> None:
+    """Programs that cut a text in UTF-16 send them in two events."""
+    data = events(
+        {"type": "message_start", "message": {"usage": {}}},
+        _begin(0, {"type": "text", "text": ""}),
+        _delta(0, type="text_delta", text="\ud83c"),
+        _delta(0, type="text_delta", text="\udf0a"),
+        {"type": "message_stop"},
+    )
+    result = ask("anthropic", Reply([data]))
+    assert result.answer is not None
+    assert (result.text, result.answer.message.content) == ("\ufffd\ufffd", [{"type": "text", "text": "🌊"}])
+
+
+def _chat_answer(*deltas: dict[str, Any], reason: str = "stop", **fields: Any) -> Answer:
+    choices = [{"index": 0, "delta": delta, "finish_reason": None} for delta in deltas]
+    end = {"index": 0, "delta": {}, "finish_reason": reason}
+    return answer_of(
+        "openai-compatible",
+        data_lines(*({"choices": [each]} for each in choices), {"choices": [end]} | fields),
+    )
+
+
+def test_calls_of_servers_that_number_them_otherwise() -> None:
+    def calls(*pieces: dict[str, Any]) -> list[tuple[str, str, Any]]:
+        answer = _chat_answer(*({"tool_calls": [piece]} for piece in pieces), reason="tool_calls")
+        return [(call.id, call.name, call.arguments) for call in answer.message.tool_calls]
+
+    whole = [{"id": each, "function": {"name": "f", "arguments": "{}"}} for each in ("a", "b")]
+    expected = [("a", "f", {}), ("b", "f", {})]
+    assert calls(*({"index": 0} | each for each in whole)) == expected  # Ollama, earlier
+    assert calls(*whole) == expected
+    assert calls(*({"index": at} | each for at, each in enumerate(whole))) == expected
+    begun = [{"index": at, "id": name, "function": {"name": "f"}} for at, name in enumerate("ab")]
+    rest = [{"index": at, "id": name, "function": {"arguments": "{}"}} for at, name in enumerate("ab")]
+    assert calls(*begun, *reversed(rest)) == expected
+    assert calls({"index": 0, "id": "a", "function": {"name": "f", "arguments": {"x": 1}}}) == [
+        ("a", "f", {"x": 1})
+    ]
+    assert calls({"index": 0, "id": "a", "function": {"name": "f", "arguments": "{"}}) == [("a", "f", "{")]
+    assert calls({"index": 0, "id": None, "function": {"name": "f"}}) == [("", "f", {})]
+
+
+def test_other_fields_of_chat_completions() -> None:
+    answer = _chat_answer(
+        {"reasoning": "Hm."}, {"content": "Low."}, reason="length", usage={"prompt_tokens": 4}
+    )
+    content = [{"type": "reasoning_content", "text": "Hm."}, {"type": "text", "text": "Low."}]
+    assert answer == Answer(Message("assistant", content), None, "length")
+    answer = _chat_answer({"refusal": "No."}, reason="content_filter")
+    assert answer.message.content == [{"type": "refusal", "refusal": "No."}]
+    assert _chat_answer().message == Message("assistant", "")
+    usage = {"prompt_tokens": 4, "completion_tokens": 2, "prompt_tokens_details": None}
+    assert _chat_answer({"content": "x"}, usage=usage).usage == ProviderUsage(4, 2)
+
+
+def test_a_response_without_output_at_its_end() -> None:
+    text = {"type": "output_text", "text": "Low.", "annotations": []}
+    item = {"type": "message", "id": "m", "role": "assistant", "content": [text]}
+    done = {"type": "response.output_item.done", "output_index": 0, "item": item}
+    response = {"status": "incomplete", "output": [], "incomplete_details": {"reason": "max_output_tokens"}}
+    answer = answer_of("openai", events(done, {"type": "response.incomplete", "response": response}))
+    assert answer == Answer(Message("assistant", [item]), None, "max_output_tokens")
+
+
+def _gemini_answer(*parts: dict[str, Any], reason: str | None = "STOP", **fields: Any) -> Answer:
+    chunks: list[dict[str, Any]] = [
+        {"candidates": [{"content": {"role": "model", "parts": [part]}}]} for part in parts
+    ]
+    end = {"candidates": [{"finishReason": reason}]} if reason else {}
+    return answer_of("google", data_lines(*chunks, end | fields))
+
+
+def test_signed_parts_stay_apart() -> None:
+    answer = _gemini_answer(
+        {"text": "Lo"},
+        {"text": "w."},
+        {"text": " At", "thoughtSignature": "c2ln"},
+        {"text": " noon."},
+        {"text": "", "thoughtSignature": "bW9yZQ=="},
+    )
+    assert answer.message.content == [
+        {"text": "Low."},
+        {"text": " At", "thoughtSignature": "c2ln"},
+        {"text": " noon."},
+        {"text": "", "thoughtSignature": "bW9yZQ=="},
+    ]
+
+
+def test_gemini_says_why_it_stops() -> None:
+    assert _gemini_answer({"text": "Lo"}, reason="MAX_TOKENS").stop_reason == "MAX_TOKENS"
+    blocked = _gemini_answer(reason=None, promptFeedback={"blockReason": "PROHIBITED_CONTENT"})
+    assert (blocked.stop_reason, blocked.message) == ("PROHIBITED_CONTENT", Message("assistant", ""))
+    assert (
+        _gemini_answer({"text": "Lo"}, reason="MALFORMED_FUNCTION_CALL").stop_reason
+        == "MALFORMED_FUNCTION_CALL"
+    )
