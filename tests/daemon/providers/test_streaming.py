@@ -184,7 +184,7 @@ def test_calls_of_servers_that_number_them_otherwise() -> None:
         return [(call.id, call.name, call.arguments) for call in answer.message.tool_calls]
 
     whole = [{"id": each, "function": {"name": "f", "arguments": "{}"}} for each in ("a", "b")]
-    expected = [("a", "f", {}), ("b", "f", {})]
+    expected: list[tuple[str, str, Any]] = [("a", "f", {}), ("b", "f", {})]
     assert calls(*({"index": 0} | each for each in whole)) == expected  # Ollama, earlier
     assert calls(*whole) == expected
     assert calls(*({"index": at} | each for at, each in enumerate(whole))) == expected
