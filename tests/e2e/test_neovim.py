@@ -517,9 +517,10 @@ def test_a_chat_with_the_configured_provider(tmp_path: Path) -> None:
             'Allow the model to call mcp__notes__find_notes of the MCP server notes?\n{"text":"gate"}'
         ]
         lines = seen["answer"].splitlines()
-        assert lines[1:3] == ["Let me look.", '> mcp__notes__find_notes {"text":"gate"}']
-        assert lines[3:6] == ["The **gate**:", "", "- opens"]
-        assert lines[6].startswith("[notes, claude-sonnet-4-6, ")
+        assert lines[1].startswith("This conversation goes to anthropic at http://127.0.0.1:")
+        assert lines[2:4] == ["Let me look.", '> mcp__notes__find_notes {"text":"gate"}']
+        assert lines[4:7] == ["The **gate**:", "", "- opens"]
+        assert lines[7].startswith("[notes, claude-sonnet-4-6, ")
         assert "Half an" in json.dumps(provider.requests[-1]["messages"])
 
 
