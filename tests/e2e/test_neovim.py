@@ -520,7 +520,7 @@ def test_a_chat_with_the_configured_provider(tmp_path: Path) -> None:
         assert lines[1].startswith("This conversation goes to anthropic at http://127.0.0.1:")
         assert lines[2:4] == ["Let me look.", '> mcp__notes__find_notes {"text":"gate"}']
         assert lines[4:7] == ["The **gate**:", "", "- opens"]
-        assert lines[7].startswith("[notes, claude-sonnet-4-6, ")
+        assert lines[7].startswith("[notes, gpt-4o, ")
         assert "Half an" in json.dumps(provider.requests[-1]["messages"])
 
 
