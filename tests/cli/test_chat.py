@@ -16,13 +16,16 @@ from pathlib import Path
 
 import pytest
 
+from nexus_daemon.cli import main
 from nexus_daemon.cli.chat.local_models import list_models
 from nexus_daemon.cli.chat.screen import split_blocks
 from support.commands import run_nexus, use_home
 from support.loopback_provider import Call, Gate, LoopbackProvider, Refusal, Thinking, loopback_provider
+from support.server_story import SERVER
 
+ROOT = Path(__file__).resolve().parents[2]
 KEY = "sk-ant-canary-77aa"
-PATIENCE_S = 60.0
+PATIENCE_S = 25.0
 _CONTROL = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
 
 
@@ -187,6 +190,7 @@ def test_a_conversation_on_a_narrow_terminal(
         chat.read_until("> ")
         chat.type("/nonsense\n")
         chat.read_until("/help")
+        chat.read_until("> ")
         assert chat.end() == 0
 
 
@@ -210,8 +214,42 @@ def test_ctrl_c_cancels_an_answer_and_the_chat_goes_on(home: Path, terminals: li
         gate.opened.set()
         chat.type("Again.\n")
         chat.read_until("Whole.")
+        chat.read_until("> ")
         assert "Half an" in json.dumps(provider.requests[1]["messages"])
         assert chat.end() == 0
+
+
+def test_the_recorded_session_of_the_page(home: Path, terminals: list[ChatTerminal]) -> None:
+    """docs/chat.md shows this session: a question, a tool that is asked for, a fork."""
+    folder = Path.cwd()
+    server = {"command": sys.executable, "args": [str(SERVER), str(folder)]}
+    (folder / "tools.json").write_text('{"find_notes": "Finds notes."}')
+    (folder / ".mcp.json").write_text(json.dumps({"mcpServers": {"notes": server}}))
+    assert main(["trust", "."]) == 0
+    assert main(["mcp", "approve", "notes", "--yes"]) == 0
+    call = Call("c1", "mcp__notes__find_notes", {"text": "tide"})
+    answer = "The tide is low at **12:40**, says a note:\n\n- boats leave at noon\n- nets come in at two\n\n"
+    with loopback_provider(["I look for a note.\n\n", call], [answer], ["At 18:55.\n\n"]) as provider:
+        choose(home, provider)
+        terminals.append(ChatTerminal({"NO_COLOR": "1"}, 100))
+        (chat,) = terminals
+        shown = chat.read_until("> ")
+        for typed, wanted in (
+            ("When is low tide?\n", "[N]o: "),
+            ("y\n", "2 steps"),
+            ("And high tide?\n", "1 step"),
+            ("/undo\n", "And high tide?"),
+            ("/compact\n", "/undo restores them."),
+        ):
+            chat.type(typed)
+            shown += chat.read_until(wanted)
+            if typed != "When is low tide?\n":
+                shown += chat.read_until("> ")
+        assert chat.end() == 0
+    session = re.sub(r" at http://127\.0\.0\.1:\d+", "", shown.removesuffix("> "))
+    lines = [line.rstrip() for line in session.splitlines()]
+    page = (ROOT / "docs" / "chat.md").read_text(encoding="utf-8")
+    assert "\n".join(lines).strip() in page
 
 
 # ---------------------------------------------------------------- parts

@@ -61,7 +61,7 @@ class SettingsSection(BaseModel):
 
 
 class ProviderSection(SettingsSection):
-    """The provider that answers. Address, key and headers say where clients send a request (`endpoint`)."""
+    """The provider that answers. Address, key and headers say where a request is sent (`endpoint`)."""
 
     name: ProviderName = Field(
         default="editor",
@@ -561,8 +561,9 @@ class Config(SettingsSection):
     provider: ProviderSection = Field(
         default_factory=ProviderSection,
         description=(
-            "The provider that answers. Clients send what Nexus assembles: address, key variable and headers "
-            "are `endpoint` of `nexus/context/assemble`, and `nexus status` shows them."
+            "The provider that answers chats (`nexus/chat/send`) and writes summaries. Clients may also send what "
+            "Nexus assembles themselves: address, key variable and headers are `endpoint` of "
+            "`nexus/context/assemble`, and `nexus status` shows them."
         ),
     )
     context: ContextSection = Field(

@@ -1,7 +1,7 @@
 """Where a request goes by the settings of `provider`: address, headers and key, never a value that is secret.
 
-Nexus assembles requests, and clients and programs send them. With the providers `editor` and `none` there is
-no address: the editor's own model answers, or nobody.
+Nexus sends its chats there, and clients may send what they assembled. With the providers `editor` and `none`
+there is no address: the editor's own model answers, or nobody.
 """
 
 import msgspec

@@ -183,7 +183,7 @@ class _Turn:
         """The model's answer. One that ends early is recorded as far as it came."""
         said: list[str] = []
         try:
-            async for piece in stream(self._target, context.request or {}):
+            async for piece in stream(self._target, {"model": context.model, **(context.request or {})}):
                 match piece:
                     case TextDelta():
                         said.append(piece.text)

@@ -13,6 +13,7 @@ from nexus_context.errors import RequestError
 from nexus_context.text.visible import visible_line
 from nexus_daemon import api, protocol
 from nexus_daemon.cli import output
+from nexus_daemon.cli.agent_table import print_agents
 from nexus_daemon.cli.asking import FolderClient, writing
 from nexus_daemon.cli.chat.screen import Screen
 from nexus_daemon.cli.chat.terminal import Terminal
@@ -213,8 +214,6 @@ class _Chat:
             )
 
     def list_agents(self, _: str) -> None:
-        from nexus_daemon.cli.agents.actions import print_agents
-
         listed = self._client.ask(api.agent.list_agents, protocol.FolderParams(self._client.uri))
         if listed.agents:
             print_agents(listed.agents)
