@@ -58,6 +58,7 @@ MODULES = (
     "knowledge.measures",
     "conversation.measures",
     "panel",
+    "providers",
 )
 """Where the benchmarks are: each function of these modules that `promises` decorates."""
 TIMEOUT_S = 600.0  # of one benchmark

@@ -11,6 +11,7 @@ import asyncio
 import importlib
 import logging
 import re
+import sys
 from collections.abc import AsyncIterator, Mapping
 from contextlib import aclosing, suppress
 from random import random
@@ -33,7 +34,7 @@ class ProviderApi(Protocol):
     ERRORS: tuple[type[Exception], ...]
 
     def connect(self, target: Target, http: Any) -> Any:
-        """The SDK's client upon an HTTP client. It may block."""
+        """The SDK's client upon an HTTP client."""
         ...
 
     async def send(self, client: Any, body: Mapping[str, Any]) -> AsyncIterator[Any]:
@@ -46,17 +47,17 @@ class ProviderApi(Protocol):
 
 
 class _Package(NamedTuple):
-    module: str  # of this package
+    module: str
     sdk: str  # its name for pip
     extra: str
     key_header: str  # of those that may stand in for a key
 
 
 _PACKAGES: Mapping[str, _Package] = {
-    "anthropic": _Package("anthropic_messages", "anthropic", "anthropic", "x-api-key"),
-    "openai": _Package("openai_responses", "openai", "openai", "api-key"),
-    "openai-compatible": _Package("openai_chat", "openai", "openai", "api-key"),
-    "google": _Package("gemini", "google-genai", "google", "x-goog-api-key"),
+    "anthropic": _Package("nexus_daemon.providers.anthropic_messages", "anthropic", "anthropic", "x-api-key"),
+    "openai": _Package("nexus_daemon.providers.openai_responses", "openai", "openai", "api-key"),
+    "openai-compatible": _Package("nexus_daemon.providers.openai_chat", "openai", "openai", "api-key"),
+    "google": _Package("nexus_daemon.providers.gemini", "google-genai", "google", "x-goog-api-key"),
 }
 # what an answer in another form makes of the code that reads it
 _FORM_ERRORS = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
@@ -70,12 +71,13 @@ async def stream(target: Target, body: Mapping[str, Any]) -> AsyncIterator[Answe
     package = _PACKAGES.get(target.provider)
     if package is None:
         raise ProviderError(f"{target.provider!r} is not a provider that answers.", kind="refused")
-    check_headers(target, package.key_header)
-    api = await asyncio.to_thread(_import_api, package)
+    _check_headers(target, package.key_header)
+    is_imported = hasattr(sys.modules.get(package.module), "connect")
+    api = _import_api(package) if is_imported else await asyncio.to_thread(_import_api, package)
     sdk = importlib.import_module("nexus_daemon.providers.sdk")
     http, events, answer = sdk.open_http(target), _Events(), None
     try:
-        client = await asyncio.to_thread(api.connect, target, http)
+        client = api.connect(target, http)
         events.source = await _send(api, client, target=target, body=body)
         async with aclosing(cast("Any", api.read(events))) as items:
             async for item in items:
@@ -120,7 +122,7 @@ class _Events:
             pass
 
 
-def check_headers(target: Target, key_header: str) -> None:
+def _check_headers(target: Target, key_header: str) -> None:
     """Raise ProviderError unless there is a key, or a header in its place, and all of them can be sent."""
     names = {name.lower() for name in target.headers}
     is_needed = target.provider != "openai-compatible" and names.isdisjoint(("authorization", key_header))
@@ -151,14 +153,18 @@ def _is_sendable(value: str) -> bool:
 def _import_api(package: _Package) -> ProviderApi:
     """Import the module of an API with its SDK, for seconds the first time."""
     try:
-        module = importlib.import_module(f"nexus_daemon.providers.{package.module}")
+        module = importlib.import_module(package.module)
+        sdk = importlib.import_module("nexus_daemon.providers.sdk")
     except ImportError as error:
         raise ProviderError(
             f"The package {error.name or package.sdk} is not installed. "
             f'Run: pip install "nexusd[{package.extra}]"',
             kind="not-installed",
         ) from None
-    return cast("ProviderApi", module)
+    api = cast("ProviderApi", module)
+    target = Target("", key="none")
+    api.connect(target, sdk.open_http(target))  # which imports more, and reads the certificates
+    return api
 
 
 async def _send(

@@ -6,6 +6,8 @@ import logging
 import random
 import re
 import socket
+import subprocess
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -504,3 +506,9 @@ def _failure_at_once(provider: str) -> tuple[str, str]:
         return caught.value.kind, str(caught.value)
 
     return asyncio.run(run())
+
+
+def test_nothing_slow_is_imported_before_a_request() -> None:
+    code = "import sys, nexus_daemon.providers; print(*sys.modules)"
+    modules = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert {"anthropic", "openai", "google.genai", "httpx2", "pydantic"}.isdisjoint(modules.split())
