@@ -2,7 +2,8 @@
 
 1. The SDK is imported in a worker thread when its provider is first used.
 2. Until an answer begins, RETRIES more attempts follow an error that may pass: after the provider's delay, or
-   FIRST_DELAY_S, doubled each time. A delay above LONGEST_WAIT_S is an error that says how long it is.
+   FIRST_DELAY_S, doubled each time. Waiting for more than LONGEST_WAIT_S in all is an error that says how
+   long the provider's delay is.
 3. Once an answer has begun nothing is sent again.
 4. A cancelled task or a closed iterator closes the connection at once.
 """
@@ -66,11 +67,14 @@ _FORM_ERRORS = (ValueError, LookupError, TypeError, AttributeError, RecursionErr
 async def stream(target: Target, body: Mapping[str, Any]) -> AsyncIterator[AnswerItem]:
     """Send a body in the format FORMATS[target.provider] and yield the answer as it comes, an Answer at last.
 
-    Gemini's format has no model: the caller adds it to the body as `model`. Raises ProviderError.
+    Gemini's format has no model: the caller adds it to the body as `model`. Raises ProviderError; ValueError
+    for a body without a model.
     """
     package = _PACKAGES.get(target.provider)
     if package is None:
         raise ProviderError(f"{target.provider!r} is not a provider that answers.", kind="refused")
+    if "model" not in body:
+        raise ValueError("the body has no model")
     _check_headers(target, package.key_header)
     is_imported = hasattr(sys.modules.get(package.module), "connect")
     api = _import_api(package) if is_imported else await asyncio.to_thread(_import_api, package)
@@ -172,7 +176,7 @@ async def _send(
 ) -> AsyncIterator[Any]:
     """Send a request until an answer begins (rule 2)."""
     sdk = importlib.import_module("nexus_daemon.providers.sdk")
-    attempt = 0
+    attempt, waited_s = 0, 0.0
     while True:
         try:
             return await api.send(client, body)
@@ -181,8 +185,8 @@ async def _send(
         wait_s = failure.retry_after_s
         if wait_s is None:
             wait_s = FIRST_DELAY_S * 2**attempt * (1 - random() / 4)  # noqa: S311 - no secret
-        if attempt == RETRIES or not failure.is_transient or wait_s > LONGEST_WAIT_S:
+        if attempt == RETRIES or not failure.is_transient or waited_s + wait_s > LONGEST_WAIT_S:
             raise failure
         logger.info("%s: %s; another attempt in %.1f s", target.provider, failure.kind, wait_s)
         await asyncio.sleep(wait_s)
-        attempt += 1
+        attempt, waited_s = attempt + 1, waited_s + wait_s

@@ -512,3 +512,11 @@ def test_nothing_slow_is_imported_before_a_request() -> None:
     code = "import sys, nexus_daemon.providers; print(*sys.modules)"
     modules = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert {"anthropic", "openai", "google.genai", "httpx2", "pydantic"}.isdisjoint(modules.split())
+
+
+def test_a_body_without_a_model_is_a_bug_of_the_caller() -> None:
+    async def run() -> None:
+        with pytest.raises(ValueError, match="no model"):
+            [item async for item in stream(Target("google", key=KEY), {"contents": []})]
+
+    asyncio.run(run())
