@@ -561,7 +561,7 @@ class Config(SettingsSection):
     provider: ProviderSection = Field(
         default_factory=ProviderSection,
         description=(
-            "The provider that answers chats (`nexus/chat/send`) and writes summaries. Clients may also send what "
+            "The provider that answers chats (`nexus/chat/send`) and writes summaries. Clients may send what "
             "Nexus assembles themselves: address, key variable and headers are `endpoint` of "
             "`nexus/context/assemble`, and `nexus status` shows them."
         ),
