@@ -82,6 +82,24 @@ def test_a_failure_is_one_line_without_the_key(home: Path, capsys: pytest.Captur
     assert "provider.api_key_env" in said.err
 
 
+def test_a_stored_key_is_used_and_forgotten(
+    home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("TEST_KEY")
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True)
+    monkeypatch.setattr("getpass.getpass", lambda _: KEY)
+    with loopback_provider(["At noon."]) as provider:
+        choose(home, provider)
+        assert run_nexus(capsys, "chat", "--key").out == "The key is stored.\n"
+        assert run_nexus(capsys, "chat", "-p", "When?").out == "At noon.\n"
+        assert KEY in str(provider.headers[0])
+        monkeypatch.setattr("getpass.getpass", lambda _: "")
+        assert run_nexus(capsys, "chat", "--key").out == "The key is forgotten.\n"
+        said = run_nexus(capsys, "chat", "-p", "When?")
+        assert (said.code, len(provider.requests)) == (1, 1)
+        assert "nexus chat --key" in said.err
+
+
 @pytest.mark.parametrize("arguments", [[], ["--format", "json"]])
 def test_a_conversation_needs_a_terminal(
     home: Path, capsys: pytest.CaptureFixture[str], arguments: list[str]

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from nexus_context.disk.files import is_dir
+from nexus_context.errors import RequestError
 from nexus_context.folder.snapshot import Snapshot
 from nexus_context.ledger.errors import LedgerError
 from nexus_context.ledger.records import MirroredFile
@@ -68,12 +69,20 @@ class FolderClient:
 
     def check_provider(self, agent: str | None) -> None:
         """RequestError, code no-provider, unless a provider answers the folder's chats."""
-        from nexus_daemon.providers.configured import target_of  # only for chats
+        from nexus_daemon.providers.configured import find_target  # only for chats
 
         folder = self._connection.folders.at(self.uri)
         snapshot = self._runner.run(snapshot_of(self._connection, folder, agent))
         if self._connection.provider is None:
-            target_of(snapshot, self._connection.folders.load_inputs.environ)
+            self._runner.run(find_target(snapshot, self._connection.folders.load_inputs.environ))
+
+    def store_key(self, provider: str, key: str) -> None:
+        """Keep the key of a provider in the system's keyring, else in a file; an empty one is forgotten."""
+        from nexus_daemon.providers.configured import key_name  # only for chats
+        from nexus_daemon.servers.token_store import delete_tokens, save_tokens
+
+        environ, name = self._connection.folders.load_inputs.environ, key_name(provider)
+        self._runner.run(save_tokens(environ, name, key) if key else _forgotten(delete_tokens(environ, name)))
 
     def use_provider(self, target: "Target") -> None:
         """Have this provider answer, instead of that of the settings."""
@@ -181,6 +190,11 @@ async def _join(connection: Connection, daemon: Daemon, uri: str) -> None:
 async def _leave(connection: Connection, daemon: Daemon) -> None:
     connection.end()
     await daemon.close()
+
+
+async def _forgotten(deletion: Awaitable[bool]) -> None:
+    if not await deletion:
+        raise RequestError("The keyring may still have the key: it did not answer.", code="keyring")
 
 
 async def _awaited(awaitable: Awaitable[T]) -> T:

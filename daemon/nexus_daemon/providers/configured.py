@@ -1,13 +1,16 @@
 """The provider that the settings name, with its key."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 
 from nexus_context.config.scope import in_workspace
+from nexus_context.disk.user_state import NoStateDirectoryError
 from nexus_context.errors import RequestError
 from nexus_context.folder.snapshot import Snapshot
 from nexus_context.text.redact import printable_setting
 from nexus_context.turn.endpoint import ADDRESSES, endpoint_of
 from nexus_daemon.providers import Target
+from nexus_daemon.servers.token_store import load_tokens
 
 KEY_VARIABLES = {"anthropic": "ANTHROPIC_API_KEY", "openai": "OPENAI_API_KEY", "google": "GEMINI_API_KEY"}
 """The environment variable of each provider's key, where `provider.api_key_env` names none."""
@@ -18,8 +21,10 @@ HOW = (
 )
 
 
-def target_of(snapshot: Snapshot, environ: Mapping[str, str]) -> Target:
-    """The provider that answers a folder's chats. RequestError, code no-provider, if the settings name none.
+async def find_target(snapshot: Snapshot, environ: Mapping[str, str]) -> Target:
+    """The provider that answers a folder's chats, with its key. RequestError, code no-provider, without one.
+
+    The key is that of the environment, else the one that the user has stored.
 
     Key, address and headers of the global file are for the provider that the global file names: a file of the
     workspace that names another one must not send them there.
@@ -48,13 +53,21 @@ def target_of(snapshot: Snapshot, environ: Mapping[str, str]) -> Target:
         )
     variable = variable or KEY_VARIABLES.get(name)
     key = environ.get(variable) if variable else None
+    if not key:
+        with suppress(NoStateDirectoryError):
+            key = await load_tokens(environ, key_name(name))
     if not key and name in KEY_VARIABLES:
         raise RequestError(
-            f"There is no key for {name}: the environment variable {variable} is not set. Set it and "
-            "restart the daemon, or name another variable in provider.api_key_env.",
+            f"There is no key for {name}: the environment variable {variable} is not set, none is stored. "
+            "Set it where the editor starts, or store a key with nexus chat --key.",
             code="no-provider",
         )
     return Target(provider=name, url=url, key=key or None, headers=dict(headers or {}))
+
+
+def key_name(provider: str) -> str:
+    """The name under which the user's key of a provider is stored (`token_store`)."""
+    return f"provider-{provider}"
 
 
 def describe_target(target: Target) -> str:

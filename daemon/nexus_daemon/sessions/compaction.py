@@ -186,7 +186,7 @@ async def _summary(scope: SessionScope, draft: Draft, seconds: float) -> "AsyncI
     The conversation is unlocked while the model writes. Until the block ends, nobody else requests a summary
     of it.
     """
-    if not model_summarizer.has_model(scope):
+    if not await model_summarizer.has_model(scope):
         yield None
         return
     conversation = scope.conversation

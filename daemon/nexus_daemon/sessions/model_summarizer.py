@@ -54,17 +54,17 @@ class SummaryTask(msgspec.Struct, frozen=True, kw_only=True):
     limit: int
 
 
-def has_model(scope: SessionScope) -> bool:
+async def has_model(scope: SessionScope) -> bool:
     """Whether a model may write summaries of this conversation."""
     provider = scope.snapshot.effective.get("/provider/name")
     if provider == "editor":
         return scope.client.capabilities.has_model
-    return _target_of(scope) is not None
+    return await _find_target(scope) is not None
 
 
 async def summarize(scope: SessionScope, task: SummaryTask, *, seconds: float) -> "Written":
     """Write the summary; the model has `seconds`. CompactionError if nobody can write it."""
-    target, embedded = _target_of(scope), _Embedded(scope, task)
+    target, embedded = await _find_target(scope), _Embedded(scope, task)
     model: _EditorModel | _ProviderModel = (
         _EditorModel(scope, task, seconds) if target is None else _ProviderModel(scope, task, target, seconds)
     )
@@ -72,16 +72,16 @@ async def summarize(scope: SessionScope, task: SummaryTask, *, seconds: float) -
     return msgspec.structs.replace(written, model=model.model if written.summarizer == model.name else None)
 
 
-def _target_of(scope: SessionScope) -> "Target | None":
+async def _find_target(scope: SessionScope) -> "Target | None":
     """The configured provider, if it can be asked."""
     if scope.client.provider is not None:
         return scope.client.provider
     if endpoint_of(scope.snapshot) is None:
         return None
-    from nexus_daemon.providers.configured import target_of  # most compactions have none
+    from nexus_daemon.providers.configured import find_target  # most compactions have none
 
     try:
-        return target_of(scope.snapshot, scope.client.folders.load_inputs.environ)
+        return await find_target(scope.snapshot, scope.client.folders.load_inputs.environ)
     except RequestError:
         return None
 

@@ -19,7 +19,7 @@ from nexus_daemon.api.chat.tools import (
 )
 from nexus_daemon.protocol.chat import ChatItem, ChatOptions, ChatSendParams, ChatSendResult
 from nexus_daemon.providers import FORMATS, Answer, ProviderError, Target, TextDelta, ThinkingDelta, stream
-from nexus_daemon.providers.configured import describe_target, target_of
+from nexus_daemon.providers.configured import describe_target, find_target
 
 if TYPE_CHECKING:
     from nexus_daemon.windows.connection import Connection
@@ -41,7 +41,7 @@ async def send(client: "Connection", params: ChatSendParams) -> ChatSendResult:
     """
     folder = client.folders.at(params.workspace_folder)
     snapshot = await resolve.snapshot_of(client, folder, params.agent)
-    target = client.provider or target_of(snapshot, client.folders.load_inputs.environ)
+    target = client.provider or await find_target(snapshot, client.folders.load_inputs.environ)
     options = params.options or ChatOptions()
     limits = limits_of(snapshot.effective, options)
     session = params.session or await _session_of(client, params)

@@ -36,12 +36,17 @@ def arguments(command: argparse.ArgumentParser) -> None:
         metavar="PATTERN",
         help="run tools of these names without a question, such as 'mcp__github__*' (repeatable)",
     )
+    command.add_argument(
+        "--key",
+        action="store_true",
+        help="ask for the provider's key and store it in the system's keyring; an empty one is forgotten",
+    )
     command.add_argument("--format", choices=("text", "json"), default="text", help="of -p (default: text)")
     command.add_argument("--folder", default=".", metavar="PATH", help="the workspace folder (default: .)")
 
 
 def run(options: argparse.Namespace) -> int:
-    from nexus_daemon.cli.chat.conversation import answer_once, converse  # the daemon: --help needs none
+    from nexus_daemon.cli.chat.conversation import answer_once, ask_key, converse  # --help needs no daemon
 
     if options.print is None and not sys.stdin.isatty():
         output.complain("chat", "a conversation needs a terminal; -p TEXT sends one message, -p - reads it.")
@@ -50,6 +55,8 @@ def run(options: argparse.Namespace) -> int:
         output.complain("chat", "--format json goes with -p.")
         return 2
     try:
+        if options.key:
+            return ask_key(options)
         return converse(options) if options.print is None else answer_once(options)
     except RequestError as error:
         output.complain("chat", str(error))

@@ -2,6 +2,7 @@
 
 import argparse
 import contextlib
+import getpass
 import sys
 from collections.abc import Callable
 
@@ -11,6 +12,7 @@ from nexus_context.agents import MAIN
 from nexus_context.conversation.message import text_of
 from nexus_context.errors import RequestError
 from nexus_context.text.visible import visible_line
+from nexus_context.turn.endpoint import ADDRESSES
 from nexus_daemon import api, protocol
 from nexus_daemon.cli import output
 from nexus_daemon.cli.agent_table import print_agents
@@ -51,6 +53,19 @@ def answer_once(options: argparse.Namespace) -> int:
         output.json_value(msgspec.to_builtins(result))
     elif not screen.has_ended_line:
         output.line("")
+    return 0
+
+
+def ask_key(options: argparse.Namespace) -> int:
+    """Ask for the key of the configured provider, and store it."""
+    with writing("chat", options.folder) as client:
+        provider = client.snapshot().effective.get("/provider/name")
+        if provider not in ADDRESSES:
+            output.complain("chat", f"provider.name is {provider}: set it in the global config.json first.")
+            return 1
+        key = getpass.getpass(f"Key for {provider} (empty: forget it): ").strip()
+        client.store_key(provider, key)
+        output.line("The key is stored." if key else "The key is forgotten.")
     return 0
 
 
