@@ -23,6 +23,10 @@ Kind = Literal["order", "fact", "preference", "finding", "error", "edited", "tas
 HELD_OUT = 100
 TUNING_SEEDS = (1, 2, 3, 4)
 HELD_OUT_SEEDS = (101, 102, 103, 104)
+LONG_TURN = 60
+"""Calls of a turn of a session with long turns."""
+WIDE = (60, 140)
+"""Lines of what a search finds in such a session: longer than the beginning and end that a note reads."""
 PLANNED = 2
 """Plain facts, preferences and findings, of each kind, that the first turns say."""
 
@@ -93,9 +97,9 @@ class CodingSession(msgspec.Struct):
     tasks: list[tuple[int, tuple[str, ...]]]
 
 
-def coding_session(seed: int, tokens: int) -> CodingSession:
-    """A session of at least `tokens` tokens."""
-    return _Writer(seed).write(tokens)
+def coding_session(seed: int, tokens: int, *, long_turns: bool = False) -> CodingSession:
+    """A session of at least `tokens` tokens; with `long_turns` the user speaks once in LONG_TURN calls."""
+    return _Writer(seed, long_turns=long_turns).write(tokens)
 
 
 class _Project(msgspec.Struct):
@@ -129,7 +133,9 @@ def _project(dice: random.Random) -> _Project:
 class _Writer:
     """Writes one session."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, *, long_turns: bool) -> None:
+        self._long_turns = long_turns
+        self._turn_end = 0  # number of the call before which a long turn does not end
         self._dice = random.Random(seed)  # noqa: S311 - a benchmark, no secret
         self._held_out = seed >= HELD_OUT
         self._tools = _TOOLS[seed % len(_TOOLS)]
@@ -260,7 +266,9 @@ class _Writer:
 
     def _search(self, path: str) -> None:
         symbol = self._symbol(path)
-        others = self._dice.sample(self._project.paths, self._dice.randint(3, 14))
+        others = self._dice.sample(
+            self._project.paths, self._dice.randint(*(WIDE if self._long_turns else (3, 14)))
+        )
         found = "\n".join(
             f"{each}:{self._dice.randint(3, 400)}:    return {self._symbol(each)}({symbol})"
             for each in (path, *others)
@@ -427,11 +435,17 @@ class _Writer:
             self._session.marks.append(Mark(kind, text, at, plain))
 
     def _user(self, text: str, marks: Any = (), *, early: bool = False, meta: Any = None) -> None:
+        if self._long_turns:
+            if self._calls < self._turn_end:
+                return
+            self._turn_end = self._calls + LONG_TURN
         at = self._add({"role": "user", "content": text} | ({"meta": meta} if meta else {}))
         for kind, each in marks:
             self._mark(kind, each, at, early=early)
 
     def _assistant(self, text: str, marks: Any = (), *, early: bool = False) -> None:
+        if self._calls < self._turn_end:
+            return
         at = self._add({"role": "assistant", "content": text})
         for kind, each in marks:
             self._mark(kind, each, at, early=early)

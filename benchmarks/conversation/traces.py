@@ -195,6 +195,14 @@ def coding() -> list[list[OpenAIMessage]]:
     ]
 
 
+def coding_loops() -> list[list[OpenAIMessage]]:
+    """The same in turns of LONG_TURN calls, with results of hundreds of names."""
+    return [
+        [{key: value for key, value in message.items() if key != "meta"} for message in session.messages]
+        for session in (coding_session(seed, CODING_TOKENS, long_turns=True) for seed in HELD_OUT_SEEDS)
+    ]
+
+
 def observed(session: list[OpenAIMessage]) -> list[OpenAIMessage]:
     """The session as SWE-agent records one: calls are texts of the assistant, results are user messages."""
     messages: list[OpenAIMessage] = []

@@ -45,7 +45,9 @@ def walked(entry: Entry, budget: int) -> Iterator[Walked]:
     chats = {name: [trace] for name, trace in available().items()}
     sessions = traces.coding()
     for name, group in (
-        chats | {"coding": sessions, "coding, observations": list(map(traces.observed, sessions))}
+        chats
+        | {"coding": sessions, "coding, observations": list(map(traces.observed, sessions))}
+        | {"coding, long turns": traces.coding_loops()}
     ).items():
         quality = Quality()
         for trace in group:

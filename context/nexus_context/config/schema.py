@@ -173,7 +173,7 @@ class ContextSection(SettingsSection):
         default=None,
         description=(
             "The most tokens of a note with names and values from what was cut; 0 for none. Unset, it takes "
-            "from a tenth of a small window to a fifth of a large one, at most 16,000."
+            "from a tenth of a small window to a quarter of a large one, at most 16,000."
         ),
     )
     cache_ttl: Literal["5m", "1h"] = Field(

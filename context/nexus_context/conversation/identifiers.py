@@ -22,7 +22,8 @@ A text (`find`):
 A message (`mentions`):
 
 11. Sources are kept apart: user text, arguments of calls, assistant text, results of tools. A result floods;
-    an argument is what a step was about.
+    an argument is what a step was about. The middle of a long result floods most: its names only fill the
+    room that all others leave.
 12. Arguments: a value under a key for files is a path, under a key for commands a command. Other values are
     searched as text, long ones (a file that is written) only at their beginning.
 13. A secret is not a name, nor a part of one (`redact`).
@@ -232,7 +233,7 @@ _STARTS_COMMAND = re.compile(
     r"|apt|brew|psql|sqlite3|redis-cli|aws|gcloud|az|gh|code|nexus)) \S"
 )
 
-Source = Literal["user", "call", "assistant", "written", "result"]
+Source = Literal["user", "call", "assistant", "written", "result", "middle"]
 
 _FOR_PATHS = (
     "path paths file files file_path filepath filename file_name target_file notebook_path relative_path "
@@ -254,6 +255,12 @@ RESULT_HEAD = 6_000
 RESULT_TAIL = 2_000
 """Characters of a result's end that are read."""
 
+RESULT_MIDDLE = 64_000
+"""Characters between them that are read for fillers, the nearest to the end."""
+
+MOST_MIDDLE = 1_000_000
+"""Characters of middles that are read at one cut, those of the newest messages."""
+
 WRITTEN = 4_000
 """Characters of a text in a call's arguments that are read."""
 _DEPTH = 8
@@ -263,6 +270,8 @@ MOST = 2_000
 HALF_LIFE = 60
 """Messages after which a mention counts half."""
 WEIGHTS: Mapping[Source, float] = {"user": 3.0, "call": 3.0, "assistant": 1.0, "written": 0.4, "result": 0.15}
+FILLER = 0.001
+"""The weight of a name that only the middle of a result has: it gives way to all others."""
 
 PLAIN = 0.3
 """Share of the weight for a word of letters only, such as IMPORTANT, unless it is in a call."""
@@ -297,12 +306,12 @@ class IdentifierIndex:
         index.messages, index._strengths = self.messages, self._strengths.copy()
         return index
 
-    def add(self, message: Message) -> None:
-        """Read the next message that is cut."""
+    def add(self, message: Message, *, middle: int = RESULT_MIDDLE) -> None:
+        """Read the next message that is cut; of a long result `middle` characters between its two ends."""
         self.messages = now = self.messages + 1
         strengths = self._strengths
-        for source, names in mentions(message):
-            weight = self._weights[source]
+        for source, names in mentions(message, middle=middle):
+            weight = FILLER if source == "middle" else self._weights[source]
             for mention in names:
                 strength = weight
                 if source != "call" and mention.text.isalpha():
@@ -315,8 +324,13 @@ class IdentifierIndex:
             self._strengths = {mention: strengths[mention] for mention in self.ranked()[: self._most]}
 
     def extend(self, messages: Iterable[Message]) -> None:
-        for message in messages:
-            self.add(message)
+        added, middles, left = list(messages), list[int](), MOST_MIDDLE
+        for message in reversed(added):
+            length = len(text_of(message)) - RESULT_HEAD - RESULT_TAIL if message.role == "tool" else 0
+            middles.append(min(max(length, 0), RESULT_MIDDLE, left))
+            left -= middles[-1]
+        for message, middle in zip(added, reversed(middles), strict=True):
+            self.add(message, middle=middle)
 
     def ranked(self) -> list[Mention]:
         """All names, best first."""
@@ -383,11 +397,17 @@ def _code(code: str) -> Iterable[Mention]:
     return names
 
 
-def mentions(message: Message) -> list[tuple[Source, list[Mention]]]:
-    """The names and values of a message by source, in order; a name may occur in several lists."""
+def mentions(message: Message, *, middle: int = 0) -> list[tuple[Source, list[Mention]]]:
+    """The names and values of a message by source, in order; a name may occur in several lists.
+
+    Of a long result `middle` characters before its end (RESULT_TAIL) are a source of their own.
+    """
     text = redact_message(text_of(message))
     if message.role == "tool":
-        return [("result", find(_unescaped(text), head=RESULT_HEAD, tail=RESULT_TAIL))]
+        text = _unescaped(text)
+        ends: tuple[Source, list[Mention]] = ("result", find(text, head=RESULT_HEAD, tail=RESULT_TAIL))
+        between = text[RESULT_HEAD:-RESULT_TAIL][-middle:] if middle else ""
+        return [("middle", find(between, head=middle, tail=0)), ends] if between else [ends]
     by_source: list[tuple[Source, list[Mention]]] = []
     if text:
         by_source.append(("assistant" if message.role == "assistant" else "user", find(text)))

@@ -3,8 +3,9 @@
 1. A cut never splits an atomic group, except with `simple`, which drops what it tears apart.
 2. A cut goes down to a target below the budget, so that it serves many turns: requests then begin with the
    same bytes, which providers cache.
-3. `oldest_first` (`smart`) cuts at the start of a turn, and within a turn only if the last one alone is too
-   long. The last `keep_recent_turns` turns stay if they fit the budget, even above the target.
+3. `oldest_first` (`smart`) cuts at the start of a turn, and between two groups of the last turn if that alone
+   is too long. Steps with tools are long: such a cut goes below the target by DEEPER of the room above it.
+   The last `keep_recent_turns` turns stay if they fit the budget, even above the target.
 4. `middle_out` does the same and keeps the first group. `sliding` keeps the most recent groups, wherever they
    begin. `recency` keeps the last `keep_recent_turns` turns, or fewer if they do not fit. `simple` cuts
    message by message.
@@ -22,6 +23,9 @@ STRATEGIES: tuple[Strategy, ...] = ("oldest_first", "smart", "middle_out", "slid
 
 LARGEST_HEAD = 0.25
 """Share of the room up to which the beginning of the history can stay."""
+
+DEEPER = 0.5
+"""Share of the room above the target by which a cut within a turn goes below it."""
 
 
 class Need(NamedTuple):
@@ -76,12 +80,14 @@ def first_group_end(history: History) -> int:
 
 
 def _turn_within(history: History, need: Need) -> int:
-    """The first turn after the first group that reaches the target, else that group."""
+    """The first turn after the first group that reaches the target, else a group of the last turn."""
     turns = history.grouping.turns
-    start = _first_group_within(history, need)
-    turn = bisect_left(turns, start)
+    turn = bisect_left(turns, _first_group_within(history, need))
     if turn < len(turns):
         start = turns[turn]
+    else:
+        lower = max(need.target - int((need.room - need.target) * DEEPER), need.target // 2)
+        start = _first_group_within(history, need._replace(target=lower))
     recent = _recent(history, need)
     return start if recent is None else min(start, recent)
 

@@ -59,7 +59,7 @@ SHORTENED_ROLES: tuple[Role, ...] = ("tool", "assistant", "user")
 LARGEST_SUMMARY = 0.5
 """Share of the room up to which a summary of earlier messages stays."""
 
-NOTE_SHARE = 0.2
+NOTE_SHARE = 0.25
 """Share of a large room that the note may take."""
 
 NOTE_HALF = 2_000
@@ -93,7 +93,7 @@ class Policy(msgspec.Struct, frozen=True):
     def note_room(self, room: int) -> int:
         """Tokens for the names and values of what is cut, of `room` for the whole history.
 
-        NOTE_SHARE · room / (room + NOTE_HALF) of the room: 16 % of 8,000 tokens, 19 % of 40,000; at least
+        NOTE_SHARE · room / (room + NOTE_HALF) of the room: 20 % of 8,000 tokens, 24 % of 40,000; at least
         LEAST_NOTE_SHARE, at most LARGEST_NOTE and `identifier_tokens`.
         """
         room = max(room, 0)
@@ -263,7 +263,8 @@ class Window:
         if (cut.start, cut.head, cut.note) != (settled.start, settled.head, settled.note):
             return True
         last = self._settled_size
-        return any(index < last and index not in settled.replaced for index in cut.replaced)
+        before = settled.replaced
+        return any(index < last and each != before.get(index) for index, each in cut.replaced.items())
 
     def _repair_tokens(self, cut: _Cut, tokens: int, budget: Budget, sums: Sequence[int]) -> int:
         """Tokens that repairs add: placeholder results, minus what is left out."""

@@ -42,7 +42,7 @@ if TYPE_CHECKING:  # most prompts are shown without a transcript
 
 EPILOG = """\
 strategies, for a conversation that does not fit:
-  oldest_first, smart  cut the oldest messages, up to the start of a turn
+  oldest_first, smart  cut the oldest messages, up to the start of a turn, or of a step of the last one
   middle_out           the same, but keep the beginning of the conversation
   sliding              cut the oldest messages, up to any message that can come first
   simple               cut message by message, and drop calls without results

@@ -128,6 +128,70 @@ def test_a_flood_of_results_displaces_nothing_that_the_user_named() -> None:
     assert "docs/plan.md" in note
 
 
+def long_result(middle: str, *, lines: int = 400) -> Message:
+    """A result with names at both ends, and a text in the middle that only a filler can come from."""
+    plain = "nothing to see in this line of words\n" * (lines // 2)
+    return Message("tool", f"src/head.py\n{plain}{middle}\n{plain}src/tail.py", tool_call_id="1")
+
+
+def test_names_from_the_middle_of_a_long_result_fill_what_others_leave() -> None:
+    index = IdentifierIndex()
+    index.add(Message("user", "Keep src/kept.py"))
+    index.extend([long_result("src/deep/middle.py")])
+    assert [found.text for found in index.ranked()] == [
+        "src/kept.py",
+        "src/head.py",
+        "src/tail.py",
+        "src/deep/middle.py",
+    ]
+    for number in range(400):  # whatever was said last, and however long ago the rest was
+        index.extend([long_result(f"src/flood_{number}.py")])
+    names = [found.text for found in index.ranked()]
+    assert names.index("src/kept.py") < names.index("src/flood_399.py") < names.index("src/flood_0.py")
+
+
+def test_fillers_are_read_of_the_newest_results_and_within_a_bound() -> None:
+    index = IdentifierIndex()
+    filler = "word " * 13_000
+    results = [long_result(f"{filler}\nsrc/middle_{number}.py") for number in range(40)]
+    index.extend(results)
+    names = {found.text for found in index.ranked()}
+    assert "src/middle_39.py" in names
+    assert "src/middle_0.py" not in names
+
+
+@pytest.mark.parametrize(
+    "middle",
+    [
+        "export API_TOKEN=8f7a6b5c4d3e2f1a9b8c7d6e5f4a3b2c",
+        "Authorization: Bearer eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N",
+        "AKIAIOSFODNN7EXAMPLF ghp_16C7e42F292c6912E7710c838347Ae178B4a",
+    ],
+)
+def test_a_secret_in_the_middle_is_not_a_name(middle: str) -> None:
+    index = IdentifierIndex()
+    index.extend([long_result(f"src/beside.py {middle}")])
+    note = index.render(COUNTER, 2_000)
+    assert "src/beside.py" in note
+    for secret in ("8f7a6b5c4d3e", "dozjgNryP4J3", "AKIAIOSFODNN7", "ghp_16C7e42F29"):
+        assert secret not in note
+
+
+def test_a_script_without_spaces_in_the_middle() -> None:
+    index = IdentifierIndex()
+    index.extend([long_result("请修改src/中间b.py然后运行测试" * 3_000)])
+    assert "src/head.py" in index.render(COUNTER, 400)
+
+
+def test_a_result_of_10_mb_is_read_in_bounded_time() -> None:
+    text = "".join(f"src/module_{number}/file_{number % 977}.py: {number}\n" for number in range(250_000))
+    began = time.process_time()
+    index = IdentifierIndex()
+    index.extend([Message("tool", text, tool_call_id="1")])
+    assert time.process_time() - began < 3.0  # mostly to cover secrets
+    assert len(index.ranked()) < 10_000
+
+
 def test_a_copy_goes_its_own_way() -> None:
     index = flooded()
     before = index.render(COUNTER)

@@ -37,7 +37,9 @@ def kept_of(
         ("oldest_first", CHAT, 80, 90, 1, "| u2 a2 u3 a3 u4 a4 u5 a5"),
         # within a turn only where the last one is too long
         ("oldest_first", TOOLS, 90, 120, 3, "| u5 c6 r6 c7 r7 c8 r8"),
-        ("oldest_first", LOOP, 60, 100, 3, "| c4 r4 c5 r5"),
+        ("oldest_first", LOOP, 60, 100, 3, "| c5 r5"),
+        ("oldest_first", LOOP, 80, 100, 3, "| c4 r4 c5 r5"),
+        ("oldest_first", LOOP, 100, 100, 3, "| c3 r3 c4 r4 c5 r5"),
         ("oldest_first", TOOLS, 160, 170, 0, "| u2 c3+4 r3 r4 a2 u5 c6 r6 c7 r7 c8 r8"),
         # the first group is kept, if it is small
         ("middle_out", CHAT, 60, 90, 0, "u1 | u4 a4 u5 a5"),
