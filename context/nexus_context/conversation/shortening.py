@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from nexus_context.conversation.message import Message, text_of
+from nexus_context.conversation.message import Message, content_of, text_of
 from nexus_context.folder.prompt import texts
 from nexus_context.tokens import TokenCounter, count_message
 
@@ -61,6 +61,12 @@ def shorten_message(message: Message, tokens: int, limit: int, counter: TokenCou
                 break
         length = min(int(length * limit * _AIM / candidate[1]), len(text))
     return best if best[1] < tokens else (message, tokens)
+
+
+def leave_out_result(message: Message, counter: TokenCounter) -> tuple[Message, int]:
+    """The result with a few words in place of its text; and its new tokens."""
+    short = msgspec.structs.replace(message, content=texts.text("result_left_out").strip())
+    return short, count_message(counter, content_of(short), short.tool_calls, short.role)
 
 
 def water_level(sizes: Sequence[int], budget: int) -> int:

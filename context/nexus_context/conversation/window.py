@@ -11,6 +11,7 @@
 3. A new tool result larger than half of the room is shortened, once, instead of cutting everything else for
    it. If the newest group alone does not fit, its largest results are shortened, then the longest texts of
    the assistant, last those of users; first to LEAST_TEXT of the room each, then further, in the same order.
+   After many parallel calls even that is too much: then a few words stand for the oldest results, one by one.
 4. If that still does not fit, `View.over` says so, and the caller refuses the request.
 5. The cut of a request becomes permanent when the conversation continues from there. Until then every request
    makes its own: a long draft changes nothing. Read-only callers never propose a cut.
@@ -38,7 +39,7 @@ from nexus_context.conversation.message import (
     without_changes,
     without_preamble,
 )
-from nexus_context.conversation.shortening import LEAST, shorten_message, water_level
+from nexus_context.conversation.shortening import LEAST, leave_out_result, shorten_message, water_level
 from nexus_context.conversation.summary import is_summary, server_compaction
 from nexus_context.conversation.truncation import Strategy
 from nexus_context.conversation.view import View
@@ -484,7 +485,7 @@ class Window:
                 shortened = self._shorten_texts(role, shortened, room, sums, least=limit)
                 if self._size(shortened, sums) <= room:
                     return shortened
-        return shortened
+        return self._leave_results_out(shortened, room, sums)
 
     # ------------------------------------------------------------ shortening
 
@@ -520,6 +521,22 @@ class Window:
             return cut
         limit = max(water_level(sorted(sizes.values(), reverse=True), sum(sizes.values()) - over), least)
         return self._shorten(cut, {index: limit for index, size in sizes.items() if size > limit}, sums)
+
+    def _leave_results_out(self, cut: _Cut, room: int, sums: Sequence[int]) -> _Cut:
+        """The cut with a few words in place of its oldest results, of as many as it takes to fit."""
+        over = self._size(cut, sums) - room
+        replaced = dict(cut.replaced)
+        for index in range(cut.start, len(self._history)):
+            message = self._history.messages[index]
+            if over <= 0 or message.role != "tool":
+                continue
+            short, tokens = leave_out_result(message, self._counter)
+            saved = sums[index + 1] - sums[index] - tokens
+            more = saved - (replaced[index].saved if index in replaced else 0)
+            if more > 0:
+                replaced[index] = _Replacement(short, saved, is_short=True)
+                over -= more
+        return msgspec.structs.replace(cut, replaced=replaced)
 
     def _shorten(self, cut: _Cut, limits: Mapping[int, int], sums: Sequence[int]) -> _Cut:
         if not limits:

@@ -109,9 +109,11 @@ def test_a_cut_goes_down_to_the_target(messages: list[Message], policy: Policy, 
         ("oldest_first", "u1:900", 200, "u1~"),
         ("oldest_first", "u1 a1 u2:150 a2 a3:900", 300, "u2 a3~"),
         ("oldest_first", "u1 a1 u2:500 c3 r3:900", 300, "u2~ c3 r3~"),
+        # after many parallel calls a few words stand for the oldest results
+        ("oldest_first", "u1 c2+3+4+5 r2:90 r3:90 r4:90 r5:90", 205, "u1 c2+3+4+5 [left r3~ r4~ r5~"),
         # what cannot be shortened that far is sent nowhere, but it is there
         ("oldest_first", "u1 a1 u2:60", 30, "u2~"),
-        ("oldest_first", "u1 a1 c2 r2:900", 40, "u1 c2 r2~"),
+        ("oldest_first", "u1 a1 c2 r2:900", 40, "u1 c2 [left"),
     ],
 )
 def test_what_is_sent(strategy: Strategy, text: str, room: int, expected: str) -> None:
@@ -169,6 +171,26 @@ def test_a_long_turn_is_cut_between_its_steps(steps: list[tuple[int, int]], targ
             aim = int(target * room)
             assert view.tokens - view.repair_tokens <= max(aim - (room - aim) // 2, aim // 2)
         start = view.start
+
+
+@given(st.lists(st.sampled_from([10, 60, 300, 2_000, 20_000]), min_size=1, max_size=60))
+def test_a_window_of_2500_tokens_refuses_no_answer_with_parallel_calls(sizes: list[int]) -> None:
+    calls = [str(number) for number in range(len(sizes))]
+    results = (f"r{call}:{tokens}" for call, tokens in zip(calls, sizes, strict=True))
+    for view in walked(
+        conversation(f"u0 a0 u1 c{'+'.join(calls)} {' '.join(results)}"), Policy(), [Budget(2_500, 0)]
+    ):
+        assert not view.over
+
+
+def test_500_parallel_calls_are_refused_only_where_the_calls_alone_do_not_fit() -> None:
+    calls = [str(number) for number in range(500)]
+    messages = conversation(f"u1 c{'+'.join(calls)} {' '.join(f'r{call}:40' for call in calls)}")
+    alone = Letters().count_messages(messages[:2])
+    for room in (alone, alone + 500 * 9 + 20):
+        view = Window(History(messages), Letters(), PLAIN).fit(Budget(room, 0))
+        check(view, Letters())
+        assert view.over == (room == alone)
 
 
 def test_a_turn_of_3000_steps_is_cut_rarely_and_keeps_its_question() -> None:
