@@ -19,7 +19,7 @@ import msgspec
 from benchmarks.conversation import phrases
 from benchmarks.conversation.facts import OpenAIMessage, facts_of
 
-Kind = Literal["order", "fact", "preference", "finding", "error", "edited", "task"]
+Kind = Literal["order", "fact", "preference", "finding", "error", "edited", "command", "task"]
 HELD_OUT = 100
 TUNING_SEEDS = (1, 2, 3, 4)
 HELD_OUT_SEEDS = (101, 102, 103, 104)
@@ -297,12 +297,13 @@ class _Writer:
         command = f"uv run pytest {target} -q -k {self._symbol(path).lower()}"
         if dice.random() < 0.5:
             error = self._fill(dice.choice(self._half(_ERRORS)), path)
-            self._step(self._tools.run(command), self._failure(path, error), error=error.strip())
+            self._step(self._tools.run(command), self._failure(path, error), error=error.strip(), ran=command)
             self._change(path)
         dots = "." * dice.randint(10, 70)
         self._step(
             self._tools.run(command),
             f"{dots} [100%]\n{dice.randint(5, 400)} passed in {dice.randint(1, 90)}.{dice.randint(10, 99)}s",
+            ran=command,
         )
 
     def _trouble(self) -> None:
@@ -310,7 +311,10 @@ class _Writer:
         target = f"{self._dice.choice(_WORDS)}-{self._dice.randint(100, 999)}"
         command = f"make {target} HOST={self._dice.choice(self._project.hosts)}"
         self._step(
-            self._tools.run(command), f"Exit code {self._dice.choice((1, 2, 127))}\n{text}", error=text
+            self._tools.run(command),
+            f"Exit code {self._dice.choice((1, 2, 127))}\n{text}",
+            error=text,
+            ran=command,
         )
 
     def _inspect(self) -> None:
@@ -327,7 +331,7 @@ class _Writer:
         command = dice.choice(
             (f"kubectl logs {run} -n {host}", f"git log --oneline {run}", f"gh run view {run}")
         )
-        self._step(self._tools.run(command), "\n".join([f"run {run} on {host}", *lines]))
+        self._step(self._tools.run(command), "\n".join([f"run {run} on {host}", *lines]), ran=command)
 
     def _report(self) -> None:
         dice = self._dice
@@ -450,7 +454,7 @@ class _Writer:
         for kind, each in marks:
             self._mark(kind, each, at, early=early)
 
-    def _step(self, call: "_Call", result: str, *, error: str = "", edited: str = "") -> None:
+    def _step(self, call: "_Call", result: str, *, error: str = "", edited: str = "", ran: str = "") -> None:
         self._calls += 1
         number = f"call_{self._calls}"
         function = {"name": call.tool, "arguments": json.dumps(call.arguments)}
@@ -465,6 +469,8 @@ class _Writer:
             self._mark("error", error, at)
         if edited:
             self._mark("edited", edited, at)
+        if ran:
+            self._mark("command", ran, at)
 
 
 # ---------------------------------------------------------------- sets of tools

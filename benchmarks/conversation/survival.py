@@ -35,7 +35,7 @@ KEPT = 0.4
 WINDOWS = (40_000, 100_000, 200_000)
 LENGTH = 230_000
 """Tokens of a made session."""
-KINDS = ("order", "error", "edited", "finding", "fact", "preference", "task")
+KINDS = ("order", "error", "edited", "command", "finding", "fact", "preference", "task")
 
 
 class Compacted(msgspec.Struct):

@@ -3,8 +3,9 @@
 1. Facts come from `extract_facts`; names and values that neither a fact nor a message that stays holds come
    from an index of identifiers. Files that were only read are among the names.
 2. Every section gets its share of the limit, the most important facts first. What is left goes to the
-   sections in the order of LEFTOVER. Within a section facts stand in the order of time. Names get NAMES_SHARE
-   and all that is left then.
+   sections in the order of LEFTOVER. Within a section facts stand in the order of time. Then SPARE facts
+   (commands that only read, remarks of the assistant) get half of the rest. Names get NAMES_SHARE and all
+   that is left then.
 3. Facts are taken or dropped whole; only a long message is shortened, with a mark. Its sentences that
    instruct are then facts of their own. The summary says how many facts of each section were dropped.
 4. Pins come whole. The text never exceeds the limit. The same messages give the same text.
@@ -61,8 +62,10 @@ LONG_MESSAGE = 0.35
 """Share of the room for messages that one long message may take."""
 _USERS = ("goal", "latest", "instructions")
 _MESSAGES: Sequence[Section] = ("goal", "latest")
+_SPARE_SECTIONS: Sequence[Section] = ("commands", "decisions")
 _MARK = 80  # characters of the mark of a shortened text, at most
-_MINOR = 0.3  # weight of a command that only reads
+SPARE = 0.3
+"""Weight up to which a fact only uses room that nothing else takes: a command that only reads, a remark."""
 _CHANGED = 2.0  # weight of a file that was changed
 _CHARACTERS = 3  # of a token, at least: to shorten a message to a share without counting twice
 
@@ -123,6 +126,7 @@ class _Choice:
         self.chosen: dict[Section, list[Fact]] = {section: [] for section in SECTIONS}
         self._counter = counter
         self._ranked = {section: _ranked(facts, section) for section in SHARES}
+        self._spare = {section: _ranked(facts, section, spare=True) for section in _SPARE_SECTIONS}
         self._waiting: dict[Section, list[tuple[Fact, int]]] = {}
 
     def choose(self, room: int) -> None:
@@ -137,12 +141,18 @@ class _Choice:
             left -= self._take(section, most)
         for section in LEFTOVER:
             left -= self._take(section, left)
+        left //= 2
+        for section, spare in self._spare.items():
+            self._waiting[section] = self._costs(spare)
+            left -= self._take(section, left)
         self._drop_repeated()
 
     def dropped(self) -> dict[Section, int]:
         """How many facts of each section are left out."""
         counts: dict[Section, int] = {
-            section: len(self._ranked[section]) - len(self.chosen[section]) for section in SHARES
+            section: len(self._ranked[section])
+            - sum(fact.weight > SPARE or section not in self._spare for fact in self.chosen[section])
+            for section in SHARES
         }
         return {section: count for section, count in counts.items() if count > 0}
 
@@ -169,7 +179,11 @@ class _Choice:
             ]
         else:
             fitting = [_fitting(fact, most) for fact in facts]
-        return [(fact, self._counter.count(_line(fact)) + 1) for fact in fitting]
+        return self._costs(fitting)
+
+    def _costs(self, facts: Sequence[Fact]) -> list[tuple[Fact, int]]:
+        """The facts with the tokens that each takes."""
+        return [(fact, self._counter.count(_line(fact)) + 1) for fact in facts]
 
     def _take(self, section: Section, room: int) -> int:
         """Move the facts that fit from the waiting ones to the chosen ones; the tokens that they take."""
@@ -192,16 +206,19 @@ def _take(chosen: list[Fact], waiting: list[tuple[Fact, int]], room: int) -> int
     return taken
 
 
-def _ranked(facts: Facts, section: Section) -> list[Fact]:
-    """The facts of a section, the most important first; of the user's messages the newest first of all."""
+def _ranked(facts: Facts, section: Section, *, spare: bool = False) -> list[Fact]:
+    """The facts of a section, the most important first; of the user's messages the newest first of all.
+
+    Those of at most SPARE weight are apart.
+    """
     candidates = facts.of(section)
+    if section in _SPARE_SECTIONS:
+        candidates = tuple(fact for fact in candidates if (fact.weight <= SPARE) is spare)
     if section == "latest":
         goals = {fact.key for fact in facts.of("goal")}
         candidates = tuple(fact for fact in candidates if fact.key not in goals)
     if section == "files":
         candidates = tuple(fact for fact in candidates if fact.weight >= _CHANGED)
-    if section == "commands":
-        candidates = tuple(fact for fact in candidates if fact.weight > _MINOR)
     if section == "errors":
         candidates = tuple(map(_without_place, candidates))
     newest = max((fact.at for fact in candidates), default=0) or 1

@@ -17,8 +17,8 @@ MOST_READ = 40_000
 """Characters of a message's text that are read, from its beginning."""
 
 CORRECTION, STRONG, WEAK = 3.0, 2.5, 1.0
-REPORTED, REMARKED = 1.2, 0.6
-"""Weights of a sentence without a cue in a turn's last message, and elsewhere."""
+REPORTED, REMARKED, PASSING = 1.2, 0.6, 0.3
+"""Weights of a sentence without a cue in a turn's last message, elsewhere, and elsewhere without a name."""
 
 
 class Cue(NamedTuple):
@@ -61,7 +61,8 @@ def decisions_in(text: str) -> list[Cue]:
 def findings_in(text: str, *, is_report: bool) -> list[Cue]:
     """What an assistant message decides or found out; of a turn's last message also what it reports.
 
-    Of the sentences without a cue those count that name something: a path, a symbol, a number.
+    Of the sentences without a cue those count that say where something comes from, or name something: a path,
+    a symbol, a number. Other remarks count least.
     """
     cues = {cue.text: cue for cue in decisions_in(text)}
     for sentence in sentences_of(text):
@@ -69,10 +70,12 @@ def findings_in(text: str, *, is_report: bool) -> list[Cue]:
             continue
         if _IDLE.search(sentence) or _OPENING.match(sentence) or _OPEN.search(sentence):
             continue
-        if _NAMES.search(sentence):
+        if _LOCATED.search(sentence):
+            cues[sentence] = Cue(sentence, REPORTED)
+        elif _NAMES.search(sentence):
             cues[sentence] = Cue(sentence, REPORTED if is_report else REMARKED)
-        elif is_report:
-            cues[sentence] = Cue(sentence, REMARKED)
+        else:
+            cues[sentence] = Cue(sentence, REMARKED if is_report else PASSING)
     return list(cues.values())
 
 
@@ -192,7 +195,13 @@ _OPENING = re.compile(
     r"(?i)(?:(?:let\ me|now\ (?:i|let)|first,?\ |next,?\ (?:i|let)|looking|checking|running|reading|searching"
     r"|great|perfect|good|ok|okay|sure|done|all\ set|you're\ right|i\ see)\b)[^.]{0,60}[.!]?$"
 )
-_NAMES = re.compile(r"[A-Za-z]_[A-Za-z]|[a-z][A-Z]|\d|`|\w/\w|\w\.[a-z]{2,4}\b|[A-Z]{2,}")
+_LOCATED = re.compile(
+    r"""(?ix)\b(?:the|an?|this|that)\ [\w'’\ -]{2,40}\ (?:is|was|are|were|comes?|came|lies|sits|happens)
+    \ (?:only\ )?(?:in|from|inside|at|due\ to|caused\ by|when|before|after)\b
+    |\b(?:culprit|(?:this|that|which)\ means|leaks?\ in
+    |never\ (?:called|closed|reset|released|set|awaited))\b"""
+)
+_NAMES = re.compile(r"[A-Za-z]_[A-Za-z]|[a-z][A-Z]|\d|`|\w/\w|\w\.[A-Za-z_]{2,}|[A-Z]{2,}")
 _OPEN = re.compile(
     r"""(?ix)\b(?:next\ steps?|to-?do\b(?!\ list)
     |remaining\ (?:work|tasks?|steps?|items?|issues?|tests?|files?|parts?)

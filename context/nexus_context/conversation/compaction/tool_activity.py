@@ -176,7 +176,7 @@ def _errors(result: str) -> Iterator[str]:
     errors: dict[str, None] = {}
     tests: dict[str, None] = {}
     for match in _ERROR_LINE.finditer(result):
-        line = match["line"].strip()
+        line = _ASSERT_MARK.sub("", match["line"].strip())
         if not _NO_ERROR.search(line):
             (tests if line.startswith(_FAILED_TESTS) else errors)[_shortened(line)] = None
     yield from list(errors or tests)[-MOST_ERRORS:]
@@ -232,6 +232,7 @@ _TAGS = re.compile(r"</?(?:tool_use_error|error|stderr|output)>")
 _EXIT_LINE = re.compile(
     r"(?i)[\[(<]?(?:process )?(?:exit(?:ed)?(?: with)?(?: code| status)?|return ?code)[:= ]*-?\d{1,4}\W{0,3}"
 )
+_ASSERT_MARK = re.compile(r"^E {2,8}(?=assert )")
 _FAILED_TESTS = ("FAILED ", "FAIL ", "FAIL:", "--- FAIL")
 _FAILURE_WORD = re.compile(
     r"(?i)\b(?:error|fail\w*|fatal|cannot|can't|could not|unable|denied|refused|reject\w*|invalid|not found"
@@ -249,14 +250,20 @@ _ERROR_LINE = re.compile(
       | [^\s:]{1,120}:\d+(?::\d+)?:\ (?:fatal\ )?error:?\ [^\n]{1,300}
       | [^\s:()]{1,160}\(\d+,\d+\):\ error\ [^\n]{1,300}
       | \d+:\d+\ {1,4}error\ [^\n]{1,300}
-      | [^\s:]{1,160}:\d+:\d+:\ (?!in\ |warning|note|info)[^\n]{1,300}
-      | [\w./-]{1,40}(?:\[\d+\])?:\ (?:\*\*\*|(?:fatal\ )?error\b|cannot\ |failed\ |unable\ )[^\n]{1,300}
-      | (?:[Cc]annot|[Cc]ould\ not|[Uu]nable\ to|[Ff]ailed\ to|[✕✗×]|not\ ok\ \d|denied:)[ ][^\n]{3,300}
+      | [^\s:]{1,160}:\d+:\d+(?::|\ -\ error)\ (?!in\ |warning|note|info)[^\n]{1,300}
+      | (?:[A-Za-z_]\w{0,60}\.){0,8}[A-Z]\w{0,60}(?:Timeout|Expired|NotExist|NotFound|Denied|Interrupt|Failure
+        |Failed|Refused|Aborted|Exit|Invalid)\b:?[^\n]{0,400}
+      | E\ {2,8}assert\ [^\n]{1,300}
+      | (?:Uncaught|Caused\ by:|E:|!\ \[|curl:\ \(\d+\))\ ?[^\n]{1,300}
+      | [\w./-]{1,40}(?:\[\d+\])?:\ (?:\*\*\*|(?:fatal\ )?[Ee]rror\b|FATAL|fatal|\[(?:emerg|error)\]
+        |cannot\ |failed\ |unable\ )[^\n]{1,300}
+      | (?:[Cc]annot|[Cc]ould\ not|[Uu]nable\ to|[Ff]ailed\ to|[✕✗✖×]|not\ ok\ \d|denied:)[ ][^\n]{3,300}
       | (?:Expected|expected)\ [^\n]{1,160}\ (?:to|but|got|received|found)\ [^\n]{0,200}
       | \{[^\n]{0,40}"(?:error|errors|exception)":[^\n]{1,300}
       | \{[^\n]{0,40}"(?:status|statusCode|code)":\ ?"?[45]\d\d\b[^\n]{0,300}
       | [^\n]{0,160}(?:command\ not\ found|No\ such\ file\ or\ directory|[Pp]ermission\ denied|panicked\ at
-        |cannot\ find\ module|Segmentation\ fault|ECONNREFUSED|not\ recognized\ as|[Tt]imed\ out)[^\n]{0,200}
+        |:\ not\ found|cannot\ find\ module|Segmentation\ fault|ECONNREFUSED|not\ recognized\ as
+        |[Tt]imed\ out)[^\n]{0,200}
     ))$"""
 )
 _NO_ERROR = re.compile(

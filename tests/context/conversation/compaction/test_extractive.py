@@ -15,11 +15,13 @@ from nexus_context.conversation.compaction.receipt import CompactionError
 from nexus_context.conversation.compaction.sentence_patterns import (
     boxes_in,
     decisions_in,
+    findings_in,
     instructions_in,
     open_in,
     sentences_of,
 )
 from nexus_context.conversation.compaction.summarizer import SummaryRequest
+from nexus_context.conversation.compaction.tool_activity import activity_of
 from nexus_context.conversation.message import Message, ToolCall
 from nexus_context.conversation.summary import create_summary_message
 from nexus_context.tokens import TiktokenCounter
@@ -83,6 +85,7 @@ Extractive: sentences picked from the conversation; no model wrote this.
 
 ## Commands
 - `uv run pytest tests/net -q`: 213 passed in 3.02s
+- `ls src`: net
 - `uv lock --upgrade-package httpx`: failed: error: no such package index: https://pypi.corp.example/simple
 
 ## Errors
@@ -256,6 +259,57 @@ def test_the_error_of_a_result(result: str, flagged: bool, error: str | None) ->
     assert [fact.text for fact in facts.of("errors")] == ([f"{error} (in `run`)"] if error else [])
 
 
+@pytest.mark.parametrize(
+    ("result", "error"),
+    [
+        ("E       assert 120 == 90", "assert 120 == 90"),
+        ("requests.exceptions.Timeout: read timed out", "requests.exceptions.Timeout: read timed out"),
+        ('  File "a.py", line 3, in <module>\nKeyboardInterrupt', "KeyboardInterrupt"),
+        ("src/a.ts:1:2 - error TS2304: Cannot find name.", "src/a.ts:1:2 - error TS2304: Cannot find name."),
+        ("sh: 1: frobnicate: not found", "sh: 1: frobnicate: not found"),
+        ("curl: (6) Could not resolve host: x", "curl: (6) Could not resolve host: x"),
+        ('psql: FATAL:  role "x" does not exist', 'psql: FATAL:  role "x" does not exist'),
+        ("nginx: [emerg] bind() failed", "nginx: [emerg] bind() failed"),
+        ("E: Unable to locate package foo", "E: Unable to locate package foo"),
+        ("! [rejected]        main -> main (fetch first)", "! [rejected]        main -> main (fetch first)"),
+        ("    def test():\n        assert total == 90", None),
+        ("os.path.Join: joins two paths", None),
+        ("settings:\n  config.Mode: fast", None),
+    ],
+)
+def test_what_counts_as_an_error_line(result: str, error: str | None) -> None:
+    call = Message("assistant", None, (ToolCall("1", "bash", {"command": "make deploy"}),))
+    activity = activity_of([call, Message("tool", result, tool_call_id="1", name="bash")])
+    assert [failure.text for failure in activity.failures] == ([] if error is None else [error])
+
+
+@pytest.mark.parametrize(
+    ("sentence", "weight"),
+    [
+        ("The leak is in pool.close.", 1.2),
+        ("I see: the deadlock comes from two writers in Store.flush.", 1.2),
+        ("The culprit was a stale lock file.", 1.2),
+        ("This means each request opens a new connection.", 1.2),
+        ("It turns out the cache is never invalidated.", 2.0),
+        ("The tests fail only on Windows.", 0.3),
+        ("Now let me look at the tests.", None),
+    ],
+)
+def test_findings_beside_calls(sentence: str, weight: float | None) -> None:
+    cues = findings_in(sentence, is_report=False)
+    assert [cue.weight for cue in cues] == ([] if weight is None else [weight])
+
+
+def test_spare_room_goes_to_commands_that_only_read_and_to_remarks() -> None:
+    words = "\n".join(f"bash: ls src/part_{number}\n=> {number} files" for number in range(40))
+    messages = chat(f"user: Clean up.\n{words}\nbash: make all\n=> built\nassistant: Fine on all systems.")
+    wide, narrow = (summary(messages, COUNTER, limit=limit) for limit in (4_000, 400))
+    assert "`ls src/part_7`: 7 files" in wide
+    assert "`make all`: built" in wide
+    assert "`make all`: built" in narrow
+    assert narrow.count("`ls src") < 20
+
+
 def test_source_code_that_is_only_read_holds_no_errors() -> None:
     code = "\n  ".join(["ValueError: this stands in the documentation"] * 30)
     check(f"read: a.md\n=> {code}", "errors", [])
@@ -304,6 +358,7 @@ Extractive: sentences picked from the conversation; no model wrote this.
 
 ## Commands
 - `uv run pytest tests/net -q`: 213 passed in 3.02s
+- `ls src`: net
 - `uv lock --upgrade-package httpx`: Resolved 41 packages
 
 ## Errors
