@@ -19,11 +19,15 @@ LEAST_GROWTH = 2_000
 
 
 class Estimate(NamedTuple):
-    """The estimated tokens of the first request of a turn. `begun`: without the turn's own first messages."""
+    """The estimated tokens of the first request of a turn. `begun`: without the turn's own first messages.
+
+    `prompt_known`: its prompt and tools are those that were sent, as far as anybody told us.
+    """
 
     family: str
     tokens: int
     begun: bool = False
+    prompt_known: bool = True
 
 
 def report_of(
@@ -45,7 +49,8 @@ def report_of(
     answer = tokens[last]
     if is_plausible(usage.output_tokens, answer):
         reported, estimated, shown = reported + usage.output_tokens, estimated + answer, shown + answer
-    return checked_report(UsageReport(estimate.family, reported=reported, estimated=estimated, shown=shown))
+    report = UsageReport(estimate.family, reported=reported, estimated=estimated, shown=shown)
+    return checked_report(report, prompt_known=estimate.prompt_known)
 
 
 def growth_report(family: str, requests: Iterable[tuple[int, int]]) -> UsageReport | None:

@@ -9,6 +9,8 @@
 3. The newest report of a conversation is its *anchor*. As much of a request as was reported counts as its
    provider counted it, and what came after as the estimate times the factor. If less is sent than then,
    because messages were cut or compacted, it counts in proportion.
+   Where prompt and tools of the request are unknown here, a report of more than twice the estimate is an
+   anchor nevertheless: by as much as it exceeds the estimate, up to UNKNOWN_PROMPT, later requests do, too.
 4. Only totals are corrected: what is displayed, and what decides whether a compaction is due and what it
    keeps. Counts of messages, rows and the budget of a cut never are. So a cut stays in place while factors
    are learned, and equal files and messages give equal requests.
@@ -39,6 +41,10 @@ PLAUSIBLE = 2
 """A report counts if neither figure exceeds the other by more than this factor."""
 
 
+UNKNOWN_PROMPT = 100_000
+"""The most tokens that a prompt with its tools takes of which we know nothing."""
+
+
 class UsageReport(msgspec.Struct, frozen=True):
     """One request by its provider's count and by ours, in tokens. `shown` is the total that was displayed.
 
@@ -55,6 +61,11 @@ class UsageReport(msgspec.Struct, frozen=True):
     def ratio(self) -> int:
         """The provider's figure in thousandths of the estimate."""
         return round(1000 * self.reported / self.estimated)
+
+    @property
+    def is_plausible(self) -> bool:
+        """Whether both figures may be of the same text (rule 1)."""
+        return is_plausible(self.reported, self.estimated)
 
     @property
     def deviation(self) -> int:
@@ -78,18 +89,29 @@ class Correction(msgspec.Struct, frozen=True):
         if family != self.family or (self.factor is None and self.anchor is None):
             return None
         estimate, anchor = max(estimate, 0), self.anchor
+        factor = self.factor or 1000
+        if anchor is not None and not anchor.is_plausible:
+            return max(estimate * factor // 1000 + self._unknown_prompt(anchor), 0)
         counted, anchored = 0, 0
         if anchor is not None:
             counted = min(estimate, anchor.estimated)
             anchored = counted * anchor.reported // anchor.estimated
-        return anchored + (estimate - counted) * (self.factor or 1000) // 1000
+        return anchored + (estimate - counted) * factor // 1000
 
     def capacity(self, available: int, family: str) -> int:
         """The estimated tokens that fill `available` as the provider counts; never more than `available`."""
         if family != self.family:
             return available
-        ratio = self.anchor.ratio if self.anchor is not None else self.factor or 1000
+        ratio, anchor = self.factor or 1000, self.anchor
+        if anchor is not None and not anchor.is_plausible:
+            available = max(available - max(self._unknown_prompt(anchor), 0), 0)
+        elif anchor is not None:
+            ratio = anchor.ratio
         return available * 1000 // max(ratio, 1000)
+
+    def _unknown_prompt(self, anchor: UsageReport) -> int:
+        """What a prompt and tools cost that are not in the estimate of a report."""
+        return anchor.reported - anchor.estimated * (self.factor or 1000) // 1000
 
 
 UNCORRECTED = Correction()
@@ -100,8 +122,11 @@ def is_plausible(reported: int, estimated: int) -> bool:
     return 0 < reported <= PLAUSIBLE * estimated and 0 < estimated <= PLAUSIBLE * reported
 
 
-def checked_report(report: UsageReport) -> UsageReport | None:
-    """The report, unless it says nothing or cannot be true."""
+def checked_report(report: UsageReport, *, prompt_known: bool = True) -> UsageReport | None:
+    """The report, unless it says nothing or cannot be true; rule 3 for an unknown prompt."""
+    excess = report.reported - report.estimated
+    if not prompt_known and 0 < report.estimated < excess <= UNKNOWN_PROMPT:
+        return report
     if report.estimated < LEAST_TOKENS or not is_plausible(report.reported, report.estimated):
         return None
     return report

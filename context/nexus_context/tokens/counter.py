@@ -84,9 +84,10 @@ def count_message(
 ) -> int:
     """Tokens of one message: 4, its text and images, and name + arguments + an overhead for each tool call.
 
-    Images and calls cost what the counter's family says, a call 5 by default (`families`). Opaque parts count
-    by `estimates`; a part that is neither text nor an image counts as its JSON text. A counter of the caller
-    that counts messages has the last word (`plain_counter`): only it is told the role.
+    Images and calls cost what the counter's family says, a call 5 by default (`families`); a part that marks
+    the place of a call is not sent and costs nothing. Opaque parts count by `estimates`; a part that is
+    neither text nor an image counts as its JSON text. A counter of the caller that counts messages has the
+    last word (`plain_counter`): only it is told the role.
     """
     own = getattr(counter, "own_count", None)
     if own is not None:
@@ -267,6 +268,8 @@ def _name(tokenizer: str, family: Family) -> str:
 def _count_part(counter: TokenCounter, part: object) -> int:
     if not isinstance(part, Mapping):
         return counter.count(estimates.json_text(part))
+    if part.get("type") == "tool_call":  # the place of a call, which is counted by itself
+        return 0
     if estimates.is_image(part):
         return image_tokens(family_of_counter(counter).images, part)
     if estimates.is_opaque(part):

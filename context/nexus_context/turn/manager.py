@@ -489,7 +489,8 @@ class ContextManager(MessageMethods):
             return None
         if request is not None:
             return report_behind(request, self.history, usage, batch, correction=self.correction)
-        own = Estimate(family_of_counter(self.counter).name, self.get_token_usage().total, begun=True)
+        total = self.get_token_usage().total
+        own = Estimate(family_of_counter(self.counter).name, total, True, any(self.prompt_and_tools))
         return report_of(usage, own, batch, [*map(self._tokens, batch)], correction=self.correction)
 
     def _correct(self, report: "UsageReport | None") -> None:

@@ -52,7 +52,7 @@ def measure_scope(scope: SessionScope) -> Measured:
 def estimate_request(scope: SessionScope) -> Estimate:
     """The estimate of a conversation's request, for a turn that was assembled elsewhere."""
     family = model_of(scope.snapshot, None)[0].family.name
-    return Estimate(family, measure_scope(scope).usage.total, begun=True)
+    return Estimate(family, measure_scope(scope).usage.total, begun=True, prompt_known=False)
 
 
 def read_usage(scope: SessionScope) -> protocol.TokenUsage:

@@ -62,6 +62,33 @@ def test_which_messages_a_request_had(
     assert check(1240, 20, messages=messages, begun=begun) == expected
 
 
+@pytest.mark.parametrize(
+    ("figures", "expected"),
+    [
+        ((21_000, 60), (21_060, 1370, 1370)),  # prompt and tools of 20,000 tokens that nobody told us
+        ((1400, 60), (1460, 1370, 1370)),
+        ((140, 60), None),
+        ((300_000, 60), None),  # no prompt is as long
+        ((0, 60), None),
+    ],
+)
+def test_an_unknown_prompt(figures: tuple[int, int], expected: tuple[int, int, int] | None) -> None:
+    estimate = Estimate("claude", 1000, prompt_known=False)
+    report = report_of(ProviderUsage(*figures), estimate, TURN, TOKENS, correction=UNCORRECTED)
+    assert (None if report is None else (report.reported, report.estimated, report.shown)) == expected
+
+
+def test_totals_of_a_manager_that_is_told_neither_prompt_nor_tools() -> None:
+    chat = ContextManager(ContextConfig(max_tokens=100_000), model="claude-sonnet-4")
+    chat.add_user_message("What is in the log?")
+    chat.add([Message("assistant", "Nothing.")], usage=ProviderUsage(18_000, 0))
+    for _ in range(3):
+        spent = chat.get_token_usage()
+        assert spent.corrected is not None
+        assert 17_900 < spent.corrected.total - spent.total <= 18_000
+        chat.add_user_message("And now? " * 50)
+
+
 def test_a_conversation_is_anchored_by_its_newest_usage() -> None:
     chat = ContextManager(ContextConfig(max_tokens=100_000), model="claude-sonnet-4")
     chat.set_system_prompt("Be brief. " * 100)

@@ -53,6 +53,21 @@ def test_factor_and_error(figures: tuple[int, ...], expected: tuple[int | None, 
     assert check(*figures) == expected
 
 
+def test_a_report_beside_an_unknown_prompt_is_an_anchor_and_teaches_no_factor() -> None:
+    beside = report(21_000)
+    correction = Correction("claude", anchor=beside)
+    assert [correction.total(estimate, "claude") for estimate in (0, 500, 1_000, 3_000)] == [
+        20_000,
+        20_500,
+        21_000,
+        23_000,
+    ]
+    assert (correction.capacity(100_000, "claude"), correction.capacity(15_000, "claude")) == (80_000, 0)
+    assert learned("claude", [(at, beside) for at in range(20)]).factor is None
+    assert checked_report(beside) is None
+    assert checked_report(beside, prompt_known=False) is beside
+
+
 def test_one_conversation_does_not_decide_alone() -> None:
     lies = [("long", report(1900))] * 200
     others = [(at, report(1100)) for at in range(PER_CONVERSATION + 1)]

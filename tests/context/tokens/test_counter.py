@@ -153,6 +153,10 @@ IMAGE = {"type": "image", "data": "iVBORw0KGgo" * 1000}
         (Message([IMAGE | {"width": 512, "height": 256}]), 4 + 255),
         (Message([{"type": "image_url", "image_url": {"url": "data:", "detail": "low"}}]), 4 + 85),
         (Message([{"type": "json", "n": 1}]), 4 + CL100K.count('{"type":"json","n":1}')),
+        (
+            Message([{"type": "tool_call", "id": "toolu_01Ab2Cd3Ef4Gh5Ij6Kl7Mn8"}], (Call("f", "{}"),)),
+            4 + 1 + 1 + 5,
+        ),
         (Message("", (Call("read", {"path": "a b"}),)), 4 + 1 + CL100K.count('{"path":"a b"}') + 5),
         (Message("", (Call("read", '{"path": "a b"}'),)), 4 + 1 + CL100K.count('{"path": "a b"}') + 5),
         (Message("", (Call("f", {"x": "\ud800"}),)), 4 + 1 + CL100K.count('{}"\ud800","x",') + 5),
