@@ -1,7 +1,7 @@
 """A turn as it happens, for the client: `$/progress` with lists of items.
 
-A provider may send hundreds of pieces a second. Text waits FRAME_S for what follows it: nobody sees a
-difference, and the client has fewer messages to read.
+A provider may send hundreds of pieces a second. The first one is sent at once; then text waits until FRAME_S
+after what was sent before it: nobody sees a difference, and the client has fewer messages to read.
 """
 
 import asyncio
@@ -24,6 +24,7 @@ class ChatStream:
         self._token = token
         self._kind = ""
         self._texts: list[str] = []
+        self._sent = 0.0  # when text was sent last, by the loop's clock
         self._timer: asyncio.TimerHandle | None = None
 
     def add_text(self, kind: str, text: str) -> None:
@@ -35,7 +36,12 @@ class ChatStream:
             self._kind = kind
         self._texts.append(text)
         if self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(FRAME_S, self.flush)
+            loop = asyncio.get_running_loop()
+            wait_s = self._sent + FRAME_S - loop.time()
+            if wait_s <= 0:
+                self.flush()
+            else:
+                self._timer = loop.call_later(wait_s, self.flush)
 
     def add(self, item: ChatItem) -> None:
         """Send an item now, after the text before it."""
@@ -51,4 +57,5 @@ class ChatStream:
         if self._texts and self._token is not None:
             item = ChatItem(self._kind, text="".join(self._texts))
             self._texts.clear()
+            self._sent = asyncio.get_running_loop().time()
             self._client.notify(PROGRESS, ChatParams(self._token, [item]))
