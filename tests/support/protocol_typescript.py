@@ -85,7 +85,7 @@ def _structs() -> list[StructType]:
     roots = [*itertools.chain(*(method.types for method in METHODS.values()), *protocol.QUESTIONS.values())]
     spoken = {
         kind
-        for root in (*roots, *protocol.NOTIFICATIONS.values(), Metadata)
+        for root in (*roots, *protocol.NOTIFICATIONS.values(), protocol.ChatItem, Metadata)
         for one in structs_in(root)
         for kind in (one, *_bases(one))
         if msgspec.structs.fields(kind)

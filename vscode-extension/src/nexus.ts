@@ -3,11 +3,11 @@ import type * as vscode from "vscode";
 import type {
   AgentDidChange,
   AssistantDidChange,
+  ChatItem,
   ContextDidChange,
   McpDidChange,
-  ModelCompleteParams,
-  ModelCompleteResult,
   NextTurnParams,
+  Questions,
   Requests,
   SessionDidChange,
   ViewInfo,
@@ -21,6 +21,15 @@ export type ServerState = "stopped" | "finding" | "installing" | "starting" | "r
 export function isOnItsWay(state: ServerState): boolean {
   return state === "finding" || state === "installing" || state === "starting";
 }
+
+/** Answers a question of the daemon. */
+export type Answerer<M extends keyof Questions> = (
+  params: Questions[M]["params"],
+  token: vscode.CancellationToken,
+) => Promise<Questions[M]["result"]>;
+
+/** Is given the parts of a turn as they come. */
+export type ShowItems = (items: readonly ChatItem[]) => void;
 
 /** The daemon as the parts of the extension see it. */
 export interface Nexus {
@@ -37,16 +46,18 @@ export interface Nexus {
   readonly onDidChangeAssistant: vscode.Event<AssistantDidChange>;
   /** An MCP server of a folder has another state, or offers something else. */
   readonly onDidChangeServer: vscode.Event<McpDidChange>;
-  /** Rejects with NexusError (message says what to do; `code` is the daemon's data.code) and when not ready. */
+  /**
+   * Rejects with NexusError (message says what to do; `code` is the daemon's data.code) and when not ready. What
+   * `nexus/chat/send` streams goes to `show`.
+   */
   request<M extends keyof Requests>(
     method: M,
     params: Requests[M]["params"],
     token?: vscode.CancellationToken,
+    show?: ShowItems,
   ): Promise<Requests[M]["result"]>;
-  /** Who answers nexus/model/complete; one at a time. */
-  answerModel(
-    handler: (params: ModelCompleteParams, token: vscode.CancellationToken) => Promise<ModelCompleteResult>,
-  ): vscode.Disposable;
+  /** Who answers a question of the daemon; one at a time. */
+  answer<M extends keyof Questions>(method: M, answerer: Answerer<M>): vscode.Disposable;
   restart(): Promise<void>;
 }
 

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 import msgspec
 
 from nexus_context.conversation.message import Message
-from nexus_daemon.protocol.context import ConversationParams
+from nexus_daemon.protocol.context import Attachment, ConversationParams
 from nexus_daemon.protocol.session import ProviderUsage
 from nexus_daemon.protocol.shapes import OneOf, Params, Sparse, TokenUsage, Wire
 
@@ -30,6 +30,8 @@ class ChatSendParams(ConversationParams, frozen=True, kw_only=True):
 
     message: str | list[Any] | Message  # the user's message: text, a list of parts or a whole message
     options: ChatOptions | None = None  # changes for this turn
+    attachments: list[Attachment] = []  # as in `nexus/context/assemble`
+    files: list[str] = []  # as in `nexus/context/assemble`
     # where the answer is streamed: the `value` of each `$/progress` is a list of `ChatItem`
     partial_result_token: int | str | None = None
 
@@ -37,7 +39,7 @@ class ChatSendParams(ConversationParams, frozen=True, kw_only=True):
 class ChatItem(Sparse, frozen=True):
     """A piece of a turn as it happens. Text and thinking of one step follow each other."""
 
-    kind: Annotated[str, ITEM_KINDS]
+    kind: Annotated[str, ITEM_KINDS]  # `usage` ends a step
     text: str | None = None  # of the answer, of thinking, of a notice, or a tool's result for the model
     id: str | None = None  # of the tool call
     name: str | None = None  # of the tool
@@ -75,6 +77,8 @@ class ChatSendResult(Sparse, frozen=True):
     model: str  # the model that answered
     provider_usage: ProviderUsage | None = None  # what the provider counted of the last step
     forked: bool = False  # another window went on in the conversation, so the turn is in a fork
+    # false: the ledger is in memory only, and `nexus/status` says why; absent if the turn is on the disk
+    persists: bool = True
 
 
 class ToolApproveParams(Sparse, frozen=True):

@@ -180,6 +180,24 @@ def test_a_remembered_answer_is_not_asked_for_again(tmp_path: Path) -> None:
     check(tmp_path, story, [ADD], [again], ["3."], [ADD], ["3."])
 
 
+def test_what_an_editor_knows_of_a_turn_is_part_of_it(tmp_path: Path) -> None:
+    async def story(chat: Chat) -> None:
+        await chat.send(
+            message={"role": "user", "content": "Hello.", "meta": {"client": "vscode"}},
+            attachments=[{"uri": "file:///b/rules.md", "text": "Speak of the tide."}],
+            options={"disabledTools": ["spawn_agent", "query_l?_memory"]},
+        )
+        body = chat.provider.requests[0]
+        assert "Speak of the tide." in json.dumps(body["messages"])
+        names = {tool["name"] for tool in body["tools"]}
+        assert "list_agents" in names
+        assert not {"spawn_agent", "query_l2_memory"} & names
+        user = (await chat.messages())[0]
+        assert (user["content"], user["meta"]["client"]) == ("Hello.", "vscode")
+
+    check(tmp_path, story, ["At noon."])
+
+
 @pytest.mark.parametrize(
     "answer", [{"approved": False}, {}, None, "yes", {"error": -32601}, {"silence": True}]
 )

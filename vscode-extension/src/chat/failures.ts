@@ -22,6 +22,7 @@ function ask(title: string, query: string): Action {
 
 export const COMPACT = ask("Compact", "/compact");
 const OPEN_PANEL: Action = { title: "Open Context Panel", command: "nexus.openPanel" };
+export const SHOW_SETTINGS: Action = { title: "Show Effective Configuration", command: "nexus.showEffectiveConfig" };
 const SHOW_OUTPUT: Action = { title: "Show Output", command: "nexus.showOutput" };
 
 const TOO_LONG =
@@ -43,6 +44,12 @@ export function explain(error: unknown, model: string): Failure {
         actions: [COMPACT, OPEN_PANEL],
         overflow: true,
       };
+    case "chat-failed":
+      return TOO_LONG.test(text)
+        ? { message: text, actions: [COMPACT, OPEN_PANEL], overflow: true }
+        : { message: text, actions: [] };
+    case "no-provider":
+      return { message: text, actions: [SHOW_SETTINGS] };
     case "unknown-skill":
       return { message: text, actions: [ask("List Skills", "/skill")] };
     case "unknown-folder":

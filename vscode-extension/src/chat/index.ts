@@ -1,6 +1,6 @@
 /**
  * The chat participant @nexus. Which session a chat thread is in: `place`. What a turn is: `turn`. The slash
- * commands: `commands`. What the daemon asks the editor's model: `complete`.
+ * commands: `commands`. What the daemon asks the editor's model: `complete`; and the user: `serverTools`.
  */
 import * as vscode from "vscode";
 import { remediesOf, showRemedies } from "../commands/commandContext";
@@ -14,6 +14,7 @@ import { Models } from "./models";
 import { type Notice, Notices } from "./notices";
 import { whenReady } from "./ready";
 import { Recorder } from "./record";
+import { approve } from "./serverTools";
 import type { ThreadSession } from "./threadSession";
 import { Threads } from "./threads";
 import { answerOfTurn, type Taken, takeTurn } from "./turn";
@@ -49,7 +50,8 @@ export function registerChat(
   };
   return vscode.Disposable.from(
     participant,
-    nexus.answerModel((params, token) => complete(chat.models, params, token)),
+    nexus.answer("nexus/model/complete", (params, token) => complete(chat.models, params, token)),
+    nexus.answer("nexus/tool/approve", approve),
     ...buttons(chat),
   );
 }

@@ -6,7 +6,7 @@
  * 2. Extensions that bring models read the limit of an answer as `max_tokens`, whatever their provider calls it.
  */
 import type { Json, ParameterValue } from "../protocol";
-import type { Action, Failure } from "./failures";
+import { type Failure, SHOW_SETTINGS } from "./failures";
 
 export interface ModelOption {
   /** As the editor's models take it. */
@@ -40,8 +40,6 @@ const PARAMETERS: Readonly<Record<string, string>> = {
 };
 
 const OPTIONS: Readonly<Record<string, string>> = { max_completion_tokens: "max_tokens" };
-
-const SHOW_SETTINGS: Action = { title: "Show Effective Configuration", command: "nexus.showEffectiveConfig" };
 
 export function modelOptionsOf(
   body: Record<string, Json> | undefined,

@@ -3,7 +3,8 @@
  *
  * 1. The daemon offers them: those of servers that the user approved, less what the settings deny.
  * 2. The user sees each call with its arguments, and allows it; one tool can be allowed for a conversation, until the
- *    window closes or the server offers something else. A refusal is a result for the model.
+ *    window closes or the server offers something else. A refusal is a result for the model. Where the daemon takes the
+ *    turn, it asks the same question (`nexus/tool/approve`), and keeps what was allowed.
  * 3. The daemon runs a call. Its answer comes marked as data of the server. Of a long one the model is sent the beginning
  *    and the end; the ledger keeps all of it.
  * 4. If there are many tools, the model is offered a search. What it finds is offered from its next request on, in this
@@ -11,7 +12,7 @@
  */
 import * as vscode from "vscode";
 import type { Nexus } from "../nexus";
-import type { Json, ToolCall } from "../protocol";
+import type { Json, ToolApproveParams, ToolApproveResult, ToolCall } from "../protocol";
 import { visible } from "../usage/figures";
 import { REFUSED } from "./editorTools";
 import { inputOf } from "./modelMessages";
@@ -20,7 +21,8 @@ import type { TurnScope } from "./turnTools";
 
 /** The tool that searches those of servers. */
 export const SEARCH = "search_tools";
-const PREFIX = "mcp__";
+/** How names of their tools begin. */
+export const PREFIX = "mcp__";
 /** Characters of the arguments that the question shows. */
 const MOST_SHOWN = 2_000;
 const ONCE = "Allow";
@@ -66,16 +68,39 @@ export async function callServerTool(
   const input = inputOf(call.arguments) as Record<string, Json>;
   const key = JSON.stringify([folder, session, server, tool, pin]);
   if (!allowed.has(key)) {
-    const question = visible(`Allow the model to call ${tool} of the MCP server ${server}?`);
-    const options = { modal: true, detail: argumentsText(input) };
-    const answer = await vscode.window.showWarningMessage(question, options, ONCE, ALWAYS);
-    if (answer === ALWAYS) allowed.add(key);
-    else if (answer !== ONCE) return REFUSED;
+    const { approved, remember } = await askUser(`${tool} of the MCP server ${server}`, input, agent);
+    if (!approved) return REFUSED;
+    if (remember) allowed.add(key);
   }
   const who = { workspaceFolder: folder, session, ...(agent === undefined ? {} : { agent }) };
   const result = await nexus.request("nexus/mcp/call", { ...who, server, tool, arguments: input }, token);
   const said = (text: string) => (result.isError ? `The tool says that it failed.\n${text}` : text);
   return result.whole === undefined ? said(result.text) : { text: said(result.text), whole: said(result.whole) };
+}
+
+/** The user's answer to the daemon, which runs a call in a turn of its own. */
+export function approve({
+  tool,
+  server,
+  agent,
+  arguments: input,
+}: ToolApproveParams): Promise<Required<ToolApproveResult>> {
+  const prefix = `${PREFIX}${server}__`;
+  const name = tool.startsWith(prefix) ? tool.slice(prefix.length) : tool;
+  return askUser(server === undefined ? name : `${name} of the MCP server ${server}`, input, agent);
+}
+
+/** Ask whether the model may make a call. A question that is dismissed means no. */
+async function askUser(what: string, input: Json, agent: string | undefined): Promise<Required<ToolApproveResult>> {
+  const who = agent === undefined ? "the model" : `the model of the agent ${agent}`;
+  const options = { modal: true, detail: argumentsText(input) };
+  const answer = await vscode.window.showWarningMessage(
+    visible(`Allow ${who} to call ${what}?`),
+    options,
+    ONCE,
+    ALWAYS,
+  );
+  return { approved: answer === ONCE || answer === ALWAYS, remember: answer === ALWAYS };
 }
 
 /** The answer to a search of the model; what it found is passed to `offer`. */
@@ -92,7 +117,7 @@ export async function searchServerTools(
   return text;
 }
 
-function argumentsText(input: Record<string, Json>): string {
+function argumentsText(input: Json): string {
   const text = JSON.stringify(input, undefined, 2).split("\n").map(visible).join("\n");
   const rest = text.length - MOST_SHOWN;
   return rest > 0 ? `${text.slice(0, MOST_SHOWN)}\n… and ${rest} more characters, which are not shown` : text;

@@ -11,12 +11,24 @@
  * 5. A turn past the threshold is compacted by the daemon first: a notice says what that did, with the receipt and
  *    the way back. Where it was not (the settings, or the user took one back), a button asks for it.
  * 6. A context that the model refuses as too long, before it said anything, is compacted further and sent once more.
+ * 7. Where the folder's settings name a provider, the daemon takes the turn with that one's model (`providerTurn`), by the
+ *    same rules.
  */
 import { randomUUID } from "node:crypto";
 import * as vscode from "vscode";
 import { changeText, lossText } from "../documents/receipt";
 import type { NextTurn, Nexus } from "../nexus";
-import type { AppendResult, AssembledContext, Attachment, Json, Message, ToolCall } from "../protocol";
+import type {
+  AppendResult,
+  AssembledContext,
+  Attachment,
+  Json,
+  Message,
+  Receipt,
+  TokenUsage,
+  ToolCall,
+} from "../protocol";
+import { totalOf } from "../usage/figures";
 import { attachmentsOf, splitReferences } from "./editorFiles";
 import { definitionOf, toolsOfMessage } from "./editorTools";
 import { COMPACT, explain, type Failure } from "./failures";
@@ -26,13 +38,14 @@ import { attachmentNotes, contextNotes, plain } from "./markdown";
 import { modelMessagesOf } from "./modelMessages";
 import type { Notices } from "./notices";
 import { explainOptions, type ModelOption, modelOptionsOf } from "./parameters";
+import { providerOf, sendTurn } from "./providerTurn";
 import type { Recorder } from "./record";
 import { type Attached, messageWith } from "./references";
 import { readServerResources } from "./serverPrompts";
 import { serverToolsOf } from "./serverTools";
 import type { Mark } from "./threadSession";
 import { type Answer, answerOf, type Tool } from "./toolLoop";
-import { isDaemonTool, offeredTool, runnersOf } from "./turnTools";
+import { isDaemonTool, offeredTool, runnersOf, toolsNotOffered } from "./turnTools";
 
 const JUSTIFICATION = "@nexus sends the folder's assembled context to the model that you picked in the chat.";
 
@@ -51,13 +64,16 @@ export interface Turn {
   skills?: readonly string[];
 }
 
+/** Where a turn was written. */
+type Written = Pick<AppendResult, "session" | "turn" | "forked" | "persists">;
+
 export interface Taken {
   /** What was written; undefined where the model said nothing, or the ledger could not be written. */
-  appended: AppendResult | undefined;
+  appended: Written | undefined;
   failure: Failure | undefined;
   partial: boolean;
-  /** How full the model's window would be with the whole conversation, in percent. */
-  percent: number;
+  /** How full the model's window would be with the whole conversation, in percent; undefined where nobody counted. */
+  percent: number | undefined;
 }
 
 /** What a turn is run with. */
@@ -80,8 +96,11 @@ export async function takeTurn({ nexus, recorder, nextTurn }: Desk, turn: Turn):
   await caughtUp(recorder, turn);
   const { user, instructions } = splitReferences(request.references);
   void nextTurn.learn(instructions, user.length === 0);
+  const provider = await providerOf(nexus, turn);
+  const usage = provider === undefined ? undefined : await usageOf(nexus, turn);
   const said = await readServerResources(nexus, turn, request.prompt); // only the user's own words
-  const attached = await messageWith(promptOf(turn), user, said.resources, request.model.maxInputTokens);
+  const window = usage?.available ?? request.model.maxInputTokens;
+  const attached = await messageWith(promptOf(turn), user, said.resources, window);
   for (const used of attached.used) {
     stream.reference(used);
   }
@@ -90,8 +109,11 @@ export async function takeTurn({ nexus, recorder, nextTurn }: Desk, turn: Turn):
   const { tools, notes } = toolsOfMessage(request, isDaemonTool);
   notices.add(notes.map(plain));
   const inputs = { attached, attachments, tools };
+  if (provider !== undefined && usage !== undefined) {
+    return sentToProvider(nexus, turn, inputs, provider, usage);
+  }
   let [context, files] = await Promise.all([assembled(nexus, turn, inputs), filesOf(nexus, turn)]);
-  showSources(turn, context, files);
+  showSources(turn, context.usage, context.metadata, files);
   notices.add(attachmentNotes(context));
   noteContext(turn, context);
   noteToolsLeftOut(turn, context, tools);
@@ -126,7 +148,7 @@ function optionsOf({ request, parameters }: AssembledContext): ModelOption[] {
 
 /** Compact the conversation because the model refused it as too long. Returns why that was refused, if it was. */
 async function compactFurther(nexus: Nexus, turn: Turn): Promise<string | undefined> {
-  const { folder, session, stream, notices, request, token } = turn;
+  const { folder, session, stream, request, token } = turn;
   stream.progress(`The context is too long for ${request.model.name}: compacting the conversation`);
   try {
     const { receipt } = await nexus.request(
@@ -134,15 +156,22 @@ async function compactFurther(nexus: Nexus, turn: Turn): Promise<string | undefi
       { workspaceFolder: folder, session, overflow: true },
       token,
     );
-    const change = `${plain(changeText(receipt))}; ${lossText(receipt)}`;
-    notices.addChange(
-      [`The context was too long for ${plain(request.model.name)}. Compacted, and sent once more: ${change}.`],
-      [undoAction(folder, session, receipt.id), receiptAction(folder, session, receipt.id)],
+    noteCompaction(
+      turn,
+      `The context was too long for ${plain(request.model.name)}. Compacted, and sent once more`,
+      receipt,
     );
     return undefined;
   } catch (error) {
     return explain(error, request.model.name).message;
   }
+}
+
+function noteCompaction({ notices, folder, session }: Turn, what: string, receipt: Receipt): void {
+  notices.addChange(
+    [`${what}: ${plain(changeText(receipt))}; ${lossText(receipt)}.`],
+    [undoAction(folder, session, receipt.id), receiptAction(folder, session, receipt.id)],
+  );
 }
 
 function promptOf(turn: Turn): string {
@@ -170,6 +199,51 @@ function assembled(nexus: Nexus, turn: Turn, { attached, attachments, tools }: I
     turn.token,
   );
 }
+
+// ---------------------------------------------------------------- the provider of the settings
+
+/** Have the daemon take the turn. Rejects where nothing was said. */
+async function sentToProvider(
+  nexus: Nexus,
+  turn: Turn,
+  { attached, attachments, tools }: Inputs,
+  provider: string,
+  usage: TokenUsage,
+): Promise<Taken> {
+  const { folder, session, agent, skills, notices } = turn;
+  notices.add(
+    tools.map(({ name }) => plain(`${name}: not offered, because the editor runs it, and ${provider} is asked`)),
+  );
+  showSources(turn, usage, {}, await filesOf(nexus, turn));
+  const disabledTools = toolsNotOffered();
+  const { result, recorded, failure, isCompacted } = await sendTurn(nexus, turn, {
+    workspaceFolder: folder,
+    session,
+    ...(agent === undefined ? {} : { agent }),
+    message: asSaid(turn, attached),
+    ...(attachments.length === 0 ? {} : { attachments }),
+    ...(attached.used.length === 0 ? {} : { files: urisOf(attached) }),
+    options: { disabledTools, ...(skills === undefined ? {} : { skills: [...skills] }) },
+  });
+  if (isCompacted) {
+    const { receipt } = await nexus.request("nexus/session/receipt", { workspaceFolder: folder, session });
+    noteCompaction(turn, "Compacted first", receipt);
+  }
+  const percent = result === undefined ? undefined : totalOf(result.usage).percent;
+  const appended = result ?? (recorded === undefined ? undefined : { session, turn: recorded });
+  if (appended !== undefined) {
+    noteAppended(notices, appended, session);
+  }
+  return { appended, failure, partial: result === undefined, percent };
+}
+
+/** What the conversation costs before the message. */
+function usageOf(nexus: Nexus, { folder, session, agent, token }: Turn): Promise<TokenUsage> {
+  const params = { workspaceFolder: folder, session, ...(agent === undefined ? {} : { agent }) };
+  return nexus.request("nexus/context/usage", params, token);
+}
+
+// ---------------------------------------------------------------- the model of the editor
 
 async function answered(nexus: Nexus, turn: Turn, inputs: Inputs, context: AssembledContext): Promise<Answer> {
   const { request, stream, token } = turn;
@@ -247,7 +321,7 @@ function urisOf({ used }: Attached): string[] {
   return used.map((one) => (one instanceof vscode.Uri ? one : one.uri).toString());
 }
 
-function noteAppended(notices: Notices, appended: AppendResult, session: string): void {
+function noteAppended(notices: Notices, appended: Written, session: string): void {
   if (appended.forked === true) {
     const names = `**${plain(appended.session)}**, a fork of **${plain(session)}**`;
     notices.addChange([`The conversation went on elsewhere meanwhile: this turn is in ${names}.`]);
@@ -286,12 +360,14 @@ async function filesOf(nexus: Nexus, turn: Turn): Promise<ReadonlySet<string>> {
 }
 
 /** The files that went into the prompt, as references: the layers' own, and others of the workspace. */
-function showSources(turn: Turn, context: AssembledContext, files: ReadonlySet<string>): void {
-  const { attachments = [], instructions = [] } = context.metadata;
+function showSources(
+  turn: Turn,
+  { rows }: TokenUsage,
+  { attachments = [], instructions = [] }: Pick<AssembledContext["metadata"], "attachments" | "instructions">,
+  files: ReadonlySet<string>,
+): void {
   const sources = [
-    ...context.usage.rows.flatMap((row) =>
-      row.category === "system" && row.source !== undefined ? [row.source.uri] : [],
-    ),
+    ...rows.flatMap((row) => (row.category === "system" && row.source !== undefined ? [row.source.uri] : [])),
     ...[...instructions, ...attachments].filter(isSent).map((file) => file.uri),
   ];
   for (const source of new Set(sources)) {
@@ -353,7 +429,7 @@ export function answerOfTurn(taken: Taken, mark: Mark | undefined, agent: string
   return {
     kind: "turn",
     ...(mark === undefined ? {} : { mark }),
-    percent,
+    ...(percent === undefined ? {} : { percent }),
     ...(failure?.overflow === true ? { overflow: true } : {}),
     ...(partial ? { partial } : {}),
     ...(agent === undefined ? {} : { agent }),

@@ -3,8 +3,9 @@ import type * as vscode from "vscode";
 import type { Nexus } from "../nexus";
 import type { Json, ToolCall } from "../protocol";
 import { runEditorTool } from "./editorTools";
+import { offeredTools } from "./lm";
 import { inputOf, isRecord } from "./modelMessages";
-import { callServerTool, SEARCH, type ServerTool, searchServerTools } from "./serverTools";
+import { callServerTool, PREFIX, SEARCH, type ServerTool, searchServerTools } from "./serverTools";
 import type { ShortResult, Tool } from "./toolLoop";
 
 /** What the daemon's tools need to know of the turn. */
@@ -25,6 +26,7 @@ interface DaemonTool {
 const MEMORY: DaemonTool = { doing: "Asking memory", run: askMemory };
 const SKILLS: DaemonTool = { doing: "Reading a skill", run: readSkill };
 const AGENTS: DaemonTool = { doing: "Managing agents", run: callAgentTool };
+const SEARCHING = "Searching the tools of MCP servers";
 
 /** Tools that the daemon offers and runs. */
 const DAEMON_TOOLS: Readonly<Record<string, DaemonTool>> = {
@@ -40,6 +42,20 @@ const DAEMON_TOOLS: Readonly<Record<string, DaemonTool>> = {
 
 export function isDaemonTool(name: string): boolean {
   return Object.hasOwn(DAEMON_TOOLS, name) || name === SEARCH;
+}
+
+/** What the chat shows while the daemon runs a call in a turn of its own. */
+export function doingOf(name: string): string {
+  if (name === SEARCH) return SEARCHING;
+  return (Object.hasOwn(DAEMON_TOOLS, name) ? DAEMON_TOOLS[name]?.doing : undefined) ?? "Calling an MCP server";
+}
+
+/** Names and patterns of the daemon's tools that the user's settings do not offer. */
+export function toolsNotOffered(): string[] {
+  const { memoryTools, skillTools, agentTools, mcpTools } = offeredTools(undefined);
+  const off = [...(memoryTools ? [] : [MEMORY]), ...(skillTools ? [] : [SKILLS]), ...(agentTools ? [] : [AGENTS])];
+  const names = Object.entries(DAEMON_TOOLS).flatMap(([name, tool]) => (off.includes(tool) ? [name] : []));
+  return [...names, ...(mcpTools ? [] : [`${PREFIX}*`, SEARCH])];
 }
 
 export interface Runner {
@@ -66,7 +82,7 @@ export function runnersOf(
     { doing: `Calling the MCP server ${tool.server}`, run: (call) => callServerTool(nexus, scope, tool, call) },
   ]);
   const search = (call: ToolCall) => searchServerTools(nexus, scope, call, offer);
-  const ofSearch: [string, Runner] = [SEARCH, { doing: "Searching the tools of MCP servers", run: search }];
+  const ofSearch: [string, Runner] = [SEARCH, { doing: SEARCHING, run: search }];
   return new Map([...ofEditor, ...ofServers, ...ofDaemon, ofSearch]);
 }
 

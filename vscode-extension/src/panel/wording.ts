@@ -1,9 +1,9 @@
 /** Numbers, shares, times and paths as people read them. The figures themselves are the daemon's. */
 
 import type { Location, TokenUsage } from "../protocol";
-import { type Category, exactly, plural, TITLES } from "../usage/figures";
+import { type Category, dollars, exactly, plural, TITLES } from "../usage/figures";
 
-export { plural };
+export { dollars, plural };
 
 const MINUTE_MS = 60_000;
 const DAY_MS = 24 * 60 * MINUTE_MS;
@@ -41,11 +41,6 @@ export function share(tokens: number, usage: Pick<TokenUsage, "available">): str
   if (usage.available <= 0) return "–";
   const value = (100 * tokens) / usage.available;
   return tokens > 0 && value < 0.05 ? "< 0.1 %" : percent(value);
-}
-
-/** `$0.0012`: two digits that say something. */
-export function dollars(value: number): string {
-  return `$${value >= 0.01 ? value.toFixed(2) : Number(value.toPrecision(2)).toFixed(6).replace(/0+$/, "")}`;
 }
 
 /** The time of today, else the day. Without a valid time, "". */

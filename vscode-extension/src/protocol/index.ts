@@ -820,6 +820,24 @@ export interface AssistantWindowPart {
   tokens: number;
 }
 
+/** A piece of a turn as it happens. Text and thinking of one step follow each other. */
+export interface ChatItem {
+  /** `usage` ends a step */
+  kind: "notice" | "text" | "thinking" | "toolCall" | "toolResult" | "usage" | (string & {});
+  /** of the answer, of thinking, of a notice, or a tool's result for the model */
+  text?: string;
+  /** of the tool call */
+  id?: string;
+  /** of the tool */
+  name?: string;
+  /** of the tool call */
+  arguments?: Json;
+  /** the tool failed, or was not run */
+  isError?: boolean;
+  /** what the provider counted of the step */
+  providerUsage?: ProviderUsage;
+}
+
 /** Changes for one turn; an absent or null field leaves the configuration in force. */
 export interface ChatOptions {
   /** instead of the configured model */
@@ -846,6 +864,10 @@ export interface ChatSendParams extends ConversationParams {
   message: string | Json[] | Message;
   /** changes for this turn */
   options?: ChatOptions | null;
+  /** as in `nexus/context/assemble` */
+  attachments?: Attachment[];
+  /** as in `nexus/context/assemble` */
+  files?: string[];
   /** where the answer is streamed: the `value` of each `$/progress` is a list of `ChatItem` */
   partialResultToken?: number | string | null;
 }
@@ -872,6 +894,8 @@ export interface ChatSendResult {
   providerUsage?: ProviderUsage;
   /** another window went on in the conversation, so the turn is in a fork */
   forked?: boolean;
+  /** false: the ledger is in memory only, and `nexus/status` says why; absent if the turn is on the disk */
+  persists?: boolean;
 }
 
 /** What all steps of a turn were billed for. */

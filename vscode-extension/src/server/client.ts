@@ -6,6 +6,7 @@
  *    cannot send requests. A name that somebody else has taken is left to them: it must not stop the start.
  * 3. Code lenses outlive it: `lenses.ts` asks for them, and hears here that they are old.
  */
+import { randomUUID } from "node:crypto";
 import { homedir } from "node:os";
 import * as vscode from "vscode";
 import {
@@ -17,9 +18,11 @@ import {
   ExecuteCommandRequest,
   LanguageClient,
   type LanguageClientOptions,
+  ProgressType,
   RevealOutputChannelOn,
   State,
 } from "vscode-languageclient/node";
+import type { ChatItem } from "../protocol";
 import type { Connect, Connection, ConnectOptions } from "./connection";
 import { DOCUMENTS } from "./documents";
 import { FEATURES } from "./features";
@@ -31,6 +34,7 @@ import { Stderr } from "./stderr";
 import { withTrust } from "./trust";
 
 const STOP_MS = 2_000;
+const QUESTIONS = ["nexus/model/complete", "nexus/tool/approve"] as const;
 const NOTIFICATIONS = [
   "nexus/context/didChange",
   "nexus/session/didChange",
@@ -61,7 +65,10 @@ export const connect: Connect = async (options) => {
     getState: () => ({ kind: "static" }),
     clear: () => undefined,
   });
-  client.onRequest("nexus/model/complete", options.complete);
+  for (const method of QUESTIONS)
+    client.onRequest(method, (params: unknown, token: vscode.CancellationToken) =>
+      options.asked(method, params, token),
+    );
   for (const method of NOTIFICATIONS) client.onNotification(method, (params) => options.notified(method, params));
   client.onDidChangeState(({ newState }) => {
     if (newState === State.Stopped && ready && !stopping) {
@@ -88,8 +95,17 @@ export const connect: Connect = async (options) => {
 
 function connection(client: LanguageClient, stopping: () => void): Connection {
   return {
-    request: (method, params, token) =>
-      token ? client.sendRequest(method, params, token) : client.sendRequest(method, params),
+    async request(method, params, token, show) {
+      const send = (all: unknown) => (token ? client.sendRequest(method, all, token) : client.sendRequest(method, all));
+      if (show === undefined) return await send(params);
+      const partialResultToken = randomUUID();
+      const listening = client.onProgress(new ProgressType<readonly ChatItem[]>(), partialResultToken, show);
+      try {
+        return await send({ ...(params as object), partialResultToken });
+      } finally {
+        listening.dispose();
+      }
+    },
     async stop() {
       stopping();
       await client.dispose(STOP_MS).catch(() => undefined);

@@ -1,6 +1,7 @@
 /** What the language client is to the rest of the extension. `client.ts`, a bundle of its own, makes it. */
 import type * as vscode from "vscode";
-import type { ModelCompleteParams, ModelCompleteResult } from "../protocol";
+import type { ShowItems } from "../nexus";
+import type { Questions } from "../protocol";
 import type { Launch } from "./launch";
 
 export interface ConnectOptions {
@@ -11,13 +12,15 @@ export interface ConnectOptions {
   /** Refuses a server by throwing; called once, with the number of its protocol. */
   readonly checkProtocol: (protocol: number) => void;
   readonly notified: (method: string, params: unknown) => void;
-  readonly complete: (params: ModelCompleteParams, token: vscode.CancellationToken) => Promise<ModelCompleteResult>;
+  /** Answers a question of the server. */
+  readonly asked: (method: keyof Questions, params: unknown, token: vscode.CancellationToken) => Promise<unknown>;
   /** The server ended although nobody asked it to; once, and only after `connect` was resolved. */
   readonly ended: () => void;
 }
 
 export interface Connection {
-  request(method: string, params: unknown, token?: vscode.CancellationToken): Promise<unknown>;
+  /** With `show`, the request asks for its result in parts, too. */
+  request(method: string, params: unknown, token?: vscode.CancellationToken, show?: ShowItems): Promise<unknown>;
   /** Ends the server. Never rejects. */
   stop(): Promise<void>;
 }

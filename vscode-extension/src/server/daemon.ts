@@ -11,14 +11,13 @@
  */
 import * as vscode from "vscode";
 import type { LensServer, ServerLens } from "../lenses";
-import { type Nexus, NexusError, type ServerState } from "../nexus";
+import { type Answerer, type Nexus, NexusError, type ServerState, type ShowItems } from "../nexus";
 import type {
   AgentDidChange,
   AssistantDidChange,
   ContextDidChange,
   McpDidChange,
-  ModelCompleteParams,
-  ModelCompleteResult,
+  Questions,
   Requests,
   SessionDidChange,
 } from "../protocol";
@@ -33,7 +32,7 @@ export interface DaemonParts {
   readonly find: (doing: (state: "finding" | "installing", detail: string) => void) => Promise<Launch>;
   readonly connect: (
     launch: Launch,
-    hooks: Pick<ConnectOptions, "notified" | "complete" | "ended">,
+    hooks: Pick<ConnectOptions, "notified" | "asked" | "ended">,
   ) => Promise<Connection>;
   /** Ends the daemon of all windows. */
   readonly stopShared: (launch: Launch) => Promise<void>;
@@ -42,8 +41,6 @@ export interface DaemonParts {
   /** Tells the user why there is no server, once per failure. */
   readonly failed: (message: string, remedies: readonly RemedyId[]) => void;
 }
-
-type Answerer = (params: ModelCompleteParams, token: vscode.CancellationToken) => Promise<ModelCompleteResult>;
 
 const NO_REQUEST = -32601;
 const CANCELLED = [-32800, -32802];
@@ -60,7 +57,7 @@ export class Daemon implements Nexus, LensServer, vscode.Disposable {
   private timer: ReturnType<typeof setTimeout> | undefined;
   /** Counts the lives: what an earlier one still says is not heard. */
   private life = 0;
-  private answerer: Answerer | undefined;
+  private readonly answerers = new Map<keyof Questions, (params: never, token: vscode.CancellationToken) => unknown>();
   private readonly states = new vscode.EventEmitter<ServerState>();
   private readonly contexts = new vscode.EventEmitter<ContextDidChange>();
   private readonly sessions = new vscode.EventEmitter<SessionDidChange>();
@@ -143,8 +140,9 @@ export class Daemon implements Nexus, LensServer, vscode.Disposable {
     method: M,
     params: Requests[M]["params"],
     token?: vscode.CancellationToken,
+    show?: ShowItems,
   ): Promise<Requests[M]["result"]> {
-    return (await this.ask(method, params, token)) as Requests[M]["result"];
+    return (await this.ask(method, params, token, show)) as Requests[M]["result"];
   }
 
   async lenses(uri: string, token: vscode.CancellationToken): Promise<readonly ServerLens[]> {
@@ -152,19 +150,24 @@ export class Daemon implements Nexus, LensServer, vscode.Disposable {
     return (answer as ServerLens[] | null) ?? [];
   }
 
-  private async ask(method: string, params: unknown, token?: vscode.CancellationToken): Promise<unknown> {
+  private async ask(
+    method: string,
+    params: unknown,
+    token?: vscode.CancellationToken,
+    show?: ShowItems,
+  ): Promise<unknown> {
     const connection = await this.connected(token);
     try {
-      return await connection.request(method, params, token);
+      return await connection.request(method, params, token, show);
     } catch (error) {
       throw this.refusal(method, error, connection);
     }
   }
 
-  answerModel(handler: Answerer): vscode.Disposable {
-    this.answerer = handler;
+  answer<M extends keyof Questions>(method: M, answerer: Answerer<M>): vscode.Disposable {
+    this.answerers.set(method, answerer);
     return new vscode.Disposable(() => {
-      if (this.answerer === handler) this.answerer = undefined;
+      if (this.answerers.get(method) === answerer) this.answerers.delete(method);
     });
   }
 
@@ -198,7 +201,7 @@ export class Daemon implements Nexus, LensServer, vscode.Disposable {
   private async open(launch: Launch, life: number): Promise<void> {
     const connection = await this.parts.connect(launch, {
       notified: (method, params) => this.notified(method, params),
-      complete: (params, token) => this.complete(params, token),
+      asked: (method, params, token) => this.asked(method, params, token),
       ended: () => this.ended(life),
     });
     if (life !== this.life) return connection.stop();
@@ -280,9 +283,10 @@ export class Daemon implements Nexus, LensServer, vscode.Disposable {
     return new NexusError(message ?? String(error), typeof data?.code === "string" ? data.code : "failed");
   }
 
-  private complete(params: ModelCompleteParams, token: vscode.CancellationToken): Promise<ModelCompleteResult> {
-    if (this.answerer) return this.answerer(params, token);
-    return Promise.reject(new Error("no model of this editor can be asked"));
+  private async asked(method: keyof Questions, params: unknown, token: vscode.CancellationToken): Promise<unknown> {
+    const answerer = this.answerers.get(method);
+    if (answerer === undefined) throw new Error(`nothing in this editor answers ${method}`);
+    return await answerer(params as never, token);
   }
 
   private notified(method: string, params: unknown): void {

@@ -38,6 +38,11 @@ export function plural(count: number, one: string, many = `${one}s`): string {
   return `${exactly(count)} ${count === 1 ? one : many}`;
 }
 
+/** `$0.0012`: two digits that say something. */
+export function dollars(value: number): string {
+  return `$${value >= 0.01 ? value.toFixed(2) : Number(value.toPrecision(2)).toFixed(6).replace(/0+$/, "")}`;
+}
+
 /** The total to show: as the provider would count it, as soon as it has reported a usage. */
 export interface Total {
   readonly tokens: number;

@@ -1,19 +1,21 @@
 /** A daemon in memory, for the tests of the chat. */
 import { setTimeout as later } from "node:timers/promises";
 import type * as api from "vscode";
-import { type Nexus, NexusError, type ServerState } from "../../src/nexus";
+import { type Answerer, type Nexus, NexusError, type ServerState, type ShowItems } from "../../src/nexus";
 import type {
   AgentInfo,
   AppendResult,
+  ChatItem,
+  ChatSendResult,
   Json,
   LayerFile,
   Message,
-  ModelCompleteParams,
-  ModelCompleteResult,
   ParameterValue,
+  Questions,
   Requests,
   ServerInfo,
   ServerTool,
+  SessionDidChange,
   SessionInfo,
   TokenUsage,
   UsageRow,
@@ -39,7 +41,8 @@ export class FakeDaemon implements Nexus {
   readonly states = new mock.EventEmitter<ServerState>();
   readonly onDidChangeState = this.states.event as unknown as api.Event<ServerState>;
   readonly onDidChangeContext = new mock.EventEmitter().event as never;
-  readonly onDidChangeSession = new mock.EventEmitter().event as never;
+  readonly changes = new mock.EventEmitter<SessionDidChange>();
+  readonly onDidChangeSession = this.changes.event as never;
   readonly onDidChangeAssistant = new mock.EventEmitter().event as never;
   readonly onDidChangeServer = new mock.EventEmitter().event as never;
   readonly onDidChangeAgent = new mock.EventEmitter().event as never;
@@ -70,13 +73,19 @@ export class FakeDaemon implements Nexus {
   fields: Record<string, Json> = {};
   percent = 10;
   starts = 0;
-  complete: ((params: ModelCompleteParams, token: api.CancellationToken) => Promise<ModelCompleteResult>) | undefined;
+  complete: Answerer<"nexus/model/complete"> | undefined;
+  approve: Answerer<"nexus/tool/approve"> | undefined;
+  /** The provider that the settings name. */
+  provider: string | undefined;
+  /** What the provider's model says in the next turn: items, errors, and functions that are run between them. */
+  turn: (ChatItem | Error | (() => unknown))[] = [];
   private made = 0;
 
   async request<M extends Method>(
     method: M,
     params: Params<M>,
     token?: api.CancellationToken,
+    show?: ShowItems,
   ): Promise<Requests[M]["result"]> {
     await this.answering(token);
     this.asked.push({ method, params: structuredClone(params) as Record<string, unknown> });
@@ -85,15 +94,18 @@ export class FakeDaemon implements Nexus {
     if (failure !== undefined && failure.after !== true) {
       throw failure.error;
     }
-    const answer = this.answer(method, params as never);
+    const answer =
+      method === "nexus/chat/send"
+        ? await this.send(params as Params<"nexus/chat/send">, show, token)
+        : this.answerOf(method, params as never);
     if (failure !== undefined) {
       throw failure.error;
     }
     return answer as Requests[M]["result"];
   }
 
-  answerModel(handler: NonNullable<FakeDaemon["complete"]>): api.Disposable {
-    this.complete = handler;
+  answer<M extends keyof Questions>(method: M, answerer: Answerer<M>): api.Disposable {
+    Object.assign(this, { [method === "nexus/model/complete" ? "complete" : "approve"]: answerer });
     return new mock.Disposable(() => undefined);
   }
 
@@ -138,7 +150,7 @@ export class FakeDaemon implements Nexus {
     return made;
   }
 
-  private answer(method: Method, params: Record<string, Json>): unknown {
+  private answerOf(method: Method, params: Record<string, Json>): unknown {
     const { session = "main", to = "", turn, workspaceFolder = "" } = params as Record<string, string>;
     switch (method) {
       case "nexus/session/list":
@@ -206,9 +218,16 @@ export class FakeDaemon implements Nexus {
       case "nexus/mcp/search":
         return { text: "found", tokens: 1, tools: this.servers.flatMap(({ tools = [] }) => tools.map(asOffered)) };
       case "nexus/config/effective":
-        return { revision: 1, config: { agents: this.configured }, provenance: {}, mcpServers: [] };
+        return {
+          revision: 1,
+          config: { agents: this.configured, ...this.providerSetting() },
+          provenance: {},
+          mcpServers: [],
+        };
       case "nexus/context/usage":
-        return { total: 1250, counter: { name: "o200k_base", exact: true } };
+        return { ...this.usage(), total: 1250, counter: { name: "o200k_base", exact: true } };
+      case "nexus/session/receipt":
+        return { session, receipt: RECEIPT, inForce: true };
       case "nexus/agent/list":
         return { agents: this.agents };
       case "nexus/agent/spawn":
@@ -221,6 +240,57 @@ export class FakeDaemon implements Nexus {
       default:
         throw new NexusError(`The fake daemon has no ${method}.`, "method-not-found");
     }
+  }
+
+  private providerSetting(): Record<string, Json> {
+    return this.provider === undefined ? {} : { provider: { name: this.provider } };
+  }
+
+  /** A turn as the real daemon takes one: what was said is recorded, however the turn ends. */
+  private async send(
+    { session: name, message, workspaceFolder }: Params<"nexus/chat/send">,
+    show: ShowItems | undefined,
+    token: api.CancellationToken | undefined,
+  ): Promise<ChatSendResult> {
+    const session = name ?? "main";
+    const parentTurn = this.sessions.get(session)?.turns.at(-1)?.id;
+    let text = "";
+    const record = (): AppendResult => {
+      const messages = [message as Message, { role: "assistant" as const, content: text }];
+      const params = {
+        workspaceFolder,
+        session,
+        messages,
+        idempotencyKey: String(++this.made),
+        ...(parentTurn && { parentTurn }),
+      };
+      const appended = this.append(session, params);
+      const change = { workspaceFolder, session: appended.session, reason: "appended", by: "self" as const };
+      this.changes.fire({ ...change, turn: appended.turn });
+      return appended;
+    };
+    for (const item of this.turn.splice(0)) {
+      if (typeof item === "function") await item();
+      if (token?.isCancellationRequested === true) {
+        setTimeout(record, 1); // the reply to a cancellation comes before what was said is recorded
+        throw new NexusError("Cancelled.", "cancelled");
+      }
+      if (item instanceof Error) {
+        if (text !== "") record();
+        throw item;
+      }
+      if (typeof item === "function") continue;
+      text += item.kind === "text" ? item.text : "";
+      show?.([item]);
+    }
+    return {
+      ...record(),
+      message: { role: "assistant", content: text },
+      stopReason: "end_turn",
+      steps: 1,
+      spending: { tokens: 240, usd: 0.0021 },
+      model: "claude-sonnet-4-6",
+    };
   }
 
   private fork(from: string, to: string, turn: string | undefined): { session: string; thread: string } {

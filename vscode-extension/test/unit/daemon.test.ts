@@ -8,7 +8,7 @@ import { SetupError } from "../../src/server/remedies";
 
 const LAUNCH = { command: "/bin/nexus", prefix: [], isShared: true, from: "path", version: [0, 1, 0] } as const;
 
-type Hooks = Pick<ConnectOptions, "notified" | "complete" | "ended">;
+type Hooks = Pick<ConnectOptions, "notified" | "asked" | "ended">;
 
 let opened: Hooks[];
 let stopped: number;
@@ -298,16 +298,17 @@ test("notifications reach who listens", async () => {
   expect(heard).toEqual([{ revision: 1 }, { session: "main" }, "reviewer"]);
 });
 
-test("the model is asked of whoever answers last, and of nobody afterwards", async () => {
+test("a question is asked of whoever answers last, and of nobody afterwards", async () => {
   const nexus = daemon();
   await nexus.start();
   const params = { workspaceFolder: "file:///w", session: "main", purpose: "compaction", maxTokens: 9, messages: [] };
-  const ask = () => opened[0]?.complete(params, new CancellationTokenSource().token);
-  await expect(ask()).rejects.toThrow(/no model/);
-  const first = nexus.answerModel(async () => ({ content: "1" }));
-  const second = nexus.answerModel(async () => ({ content: "2" }));
+  const ask = () => opened[0]?.asked("nexus/model/complete", params, new CancellationTokenSource().token);
+  await expect(ask()).rejects.toThrow(/nothing in this editor answers/);
+  const first = nexus.answer("nexus/model/complete", async () => ({ content: "1" }));
+  const second = nexus.answer("nexus/model/complete", async () => ({ content: "2" }));
+  nexus.answer("nexus/tool/approve", async () => ({ approved: true }));
   first.dispose();
   expect(await ask()).toEqual({ content: "2" });
   second.dispose();
-  await expect(ask()).rejects.toThrow(/no model/);
+  await expect(ask()).rejects.toThrow(/nothing in this editor answers/);
 });

@@ -72,7 +72,7 @@ export function fakeNexus(answers: Record<string, unknown> = {}): FakeNexus {
       if (given instanceof Error) throw given;
       return given;
     },
-    answerModel: () => new vscode.Disposable(() => undefined),
+    answer: () => new vscode.Disposable(() => undefined),
     async restart() {
       made.restarts++;
     },

@@ -130,6 +130,7 @@ class _Turn:
             model=context.model,
             provider_usage=usage,
             forked=self._is_forked,
+            persists=last.persists,
         )
 
     async def _run_agent(self, agent: str, task: str) -> str:
@@ -158,6 +159,8 @@ class _Turn:
                 agent=params.agent,
                 message=self._message,
                 format=FORMATS[self._target.provider],
+                attachments=params.attachments,
+                files=params.files,
                 options=protocol.AssembleOptions(
                     model=options.model,
                     parameters=options.parameters,

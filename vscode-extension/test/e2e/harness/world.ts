@@ -201,6 +201,7 @@ function environment(root: string, nexus: string, runtime: string): Record<strin
     NEXUS_HOME: path.join(home, ".nexus3"),
     NEXUS_STATE: path.join(root, "state"),
     NEXUS_E2E_BEHIND: nexus, // the daemon behind many-rows.mjs
+    NEXUS_E2E_KEY: "test", // of the provider that a test plays
     NEXUS_TEST_MODEL_SAYS: path.join(root, "model.json"),
     NEXUS_TEST_MODEL_LOG: path.join(root, "logs/model.jsonl"),
   };
