@@ -4,7 +4,7 @@
  * 1. What is picked is what the chat would say with a turn: the model, its window, which tools of Nexus it is offered.
  *    The daemon keeps it for the conversation and its folder; the next turn in the chat says anew.
  * 2. "Model of the settings" takes it back.
- * 3. Where the settings name a provider of their own, there is nothing to pick.
+ * 3. Where the settings name a provider of their own, there is nothing to pick: @nexus asks that one's model.
  */
 import * as vscode from "vscode";
 import { toolSwitches, windowOf } from "../chat/lm";

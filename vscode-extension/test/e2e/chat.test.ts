@@ -1,12 +1,11 @@
 /** Conversations of one folder: a turn, its record, cancellation, fork, compaction and back, an agent's view. */
-import { readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import type { Message, SessionInfo } from "../../src/protocol/index.ts";
 import { Daemon, ledger, NEXT_TURN, uriOf } from "./harness/daemon.ts";
 import { heard, photographFailure, prepared, until, window, world } from "./harness/each.ts";
 import type { Workbench } from "./harness/workbench.ts";
-import { copyExample } from "./harness/world.ts";
+import { copyExample, leaveModelToEditor } from "./harness/world.ts";
 
 /** Enough for a compaction to be worth it. */
 const TURNS = 12;
@@ -19,7 +18,7 @@ let other: Daemon;
 beforeAll(
   prepared(async () => {
     folder = path.join(copyExample(world(), "chat"), "backend/auth-service");
-    letTheEditorSummarize();
+    leaveModelToEditor(folder);
     other = await Daemon.start(world(), folder);
     bench = await window({ workspace: folder, file: path.join(folder, ".nexus3/NEXUS.md") });
     await bench.ready();
@@ -225,13 +224,6 @@ test("an agent is spawned, and the panel shows what it sees", async () => {
   await panel.locator(".who .link").click();
   await until(used, (text) => text === own);
 });
-
-/** The example's user has another provider, and then the editor's model is not asked for summaries. */
-function letTheEditorSummarize(): void {
-  const file = path.join(folder, ".nexus3/config.json");
-  const settings = JSON.parse(readFileSync(file, "utf8")) as { provider: object };
-  writeFileSync(file, JSON.stringify({ ...settings, provider: { ...settings.provider, name: "editor" } }));
-}
 
 /** The ledger's messages of `main`, but for the one that says when it began. */
 async function written(): Promise<string[]> {

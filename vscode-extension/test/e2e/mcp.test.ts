@@ -7,7 +7,7 @@ import { Daemon, ledger, uriOf } from "./harness/daemon.ts";
 import { heard, photographFailure, prepared, until, window, world } from "./harness/each.ts";
 import { lenses } from "./harness/editor.ts";
 import { appears, type Workbench } from "./harness/workbench.ts";
-import { REPOSITORY } from "./harness/world.ts";
+import { leaveModelToEditor, REPOSITORY } from "./harness/world.ts";
 
 const READ = "mcp__files__read_text_file";
 const WRITE = "mcp__files__write_file";
@@ -22,6 +22,7 @@ beforeAll(
   prepared(async () => {
     folder = path.join(world().root, "workspaces/mcp");
     mkdirSync(path.join(folder, ".nexus3"), { recursive: true });
+    leaveModelToEditor(folder);
     writeFileSync(path.join(folder, "AGENTS.md"), "# Agents\n\nBe kind.\n");
     writeFileSync(path.join(folder, "hello.txt"), "The gate closes at six.\n");
     writeFileSync(path.join(folder, "noon.txt"), "Noon is at twelve.\n");
@@ -121,7 +122,10 @@ test("a tool can be allowed for the conversation", async () => {
 });
 
 test("a tool that the settings deny is not offered", async () => {
-  writeFileSync(path.join(folder, ".nexus3/config.json"), JSON.stringify({ permissions: { deny: [WRITE] } }));
+  writeFileSync(
+    path.join(folder, ".nexus3/config.json"),
+    JSON.stringify({ provider: { name: "editor" }, permissions: { deny: [WRITE] } }),
+  );
   await until(
     async () => (await other.request("nexus/config/effective", { workspaceFolder: uriOf(folder) })).config,
     (config) => JSON.stringify(config).includes(WRITE),

@@ -9,7 +9,7 @@ import { photographFailure, window, world } from "./harness/each.ts";
 import { monorepo } from "./harness/monorepo.ts";
 import { servers, signal } from "./harness/processes.ts";
 import type { Opening, Workbench } from "./harness/workbench.ts";
-import { copyExample, EXTENSION, REPOSITORY } from "./harness/world.ts";
+import { copyExample, EXTENSION, leaveModelToEditor, REPOSITORY } from "./harness/world.ts";
 
 const FOLDER = path.join(EXTENSION, "media/screenshots");
 /** Pictures that are looked at, and not kept. */
@@ -138,6 +138,7 @@ test(
 
 test("the chat", async () => {
   const folder = await company("chat");
+  leaveModelToEditor(folder);
   const bench = await open({ workspace: folder, file: path.join(folder, ".nexus3/NEXUS.md") });
   await bench.openChat("Model of your chat");
   await bench.newChat();

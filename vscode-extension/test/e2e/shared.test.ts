@@ -7,7 +7,7 @@ import { lines } from "./harness/editor.ts";
 import { Neovim } from "./harness/neovim.ts";
 import { servers, sharedDaemons, signal } from "./harness/processes.ts";
 import type { Workbench } from "./harness/workbench.ts";
-import { copyExample } from "./harness/world.ts";
+import { copyExample, leaveModelToEditor } from "./harness/world.ts";
 
 let folder: string;
 let bench: Workbench;
@@ -17,6 +17,7 @@ let two: Neovim;
 beforeAll(
   prepared(async () => {
     folder = path.join(copyExample(world(), "shared"), "backend/auth-service");
+    leaveModelToEditor(folder);
     const file = path.join(folder, ".nexus3/NEXUS.md");
     one = await Neovim.open(world(), "one", folder, file);
     two = await Neovim.open(world(), "two", folder, file);
