@@ -220,6 +220,7 @@ def shared_shapes() -> list[StructType]:
     for told in (*protocol.NOTIFICATIONS.values(), *itertools.chain(*protocol.QUESTIONS.values())):
         for kind in structs_in(told)[1:]:
             uses[kind] = uses.get(kind, 0) + 1
+    uses[protocol.ChatItem] = 2  # no method names what it streams
     order = [*structs_in(Message), *declared_structs()]
     return sorted((kind for kind, count in uses.items() if count > 1), key=order.index)
 

@@ -32,14 +32,15 @@ class ChatSendParams(ConversationParams, frozen=True, kw_only=True):
     options: ChatOptions | None = None  # changes for this turn
     attachments: list[Attachment] = []  # as in `nexus/context/assemble`
     files: list[str] = []  # as in `nexus/context/assemble`
-    # where the answer is streamed: the `value` of each `$/progress` is a list of `ChatItem`
+    # where the answer is streamed: the `value` of each `$/progress` is a list of [ChatItem](#chatitem)
     partial_result_token: int | str | None = None
 
 
 class ChatItem(Sparse, frozen=True):
     """A piece of a turn as it happens. Text and thinking of one step follow each other."""
 
-    kind: Annotated[str, ITEM_KINDS]  # `usage` ends a step
+    # `notice`, `text`, `thinking`, `toolCall`, `toolResult` or `usage`, which ends a step
+    kind: Annotated[str, ITEM_KINDS]
     text: str | None = None  # of the answer, of thinking, of a notice, or a tool's result for the model
     id: str | None = None  # of the tool call
     name: str | None = None  # of the tool

@@ -7,6 +7,7 @@ import { listAgents, withNextUsage } from "../usage/nextUsage";
 import type { AnswerMetadata } from "./followups";
 import { windowOf } from "./lm";
 import { agentsTable, plain, receiptText, skillsTable, tokens, usageTable } from "./markdown";
+import { providerOf } from "./providerTurn";
 import { listServerPrompts, readServerPrompt } from "./serverPrompts";
 import { freeName, type Mark } from "./threadSession";
 import type { Threads } from "./threads";
@@ -62,6 +63,8 @@ async function context(
 ): Promise<AnswerMetadata> {
   const mark = await threads.look(chat, token);
   const agentInfo = await threads.agentIn(mark.folder, token);
+  const scope = { folder: mark.folder, token, ...(agentInfo === undefined ? {} : { agent: agentInfo.agentId }) };
+  const isEditors = (await providerOf(nexus, scope)) === undefined;
   const assembled = await nexus.request(
     "nexus/context/assemble",
     {
@@ -69,7 +72,7 @@ async function context(
       session: agentInfo?.session ?? mark.session,
       ...(agentInfo === undefined ? {} : { agent: agentInfo.agentId }),
       // without a message: to look compacts nothing, and delivers no agent's messages
-      options: windowOf(request.model),
+      ...(isEditors ? { options: windowOf(request.model) } : {}),
     },
     token,
   );

@@ -85,8 +85,10 @@ function shower({ stream, notices }: Scope): (item: ChatItem) => void {
   let before = "";
   return ({ kind, text = "", name = "" }) => {
     if (kind === "text") stream.markdown(text);
-    else if (kind === "notice") notices.add([plain(text)]);
-    else if (kind === "toolCall") stream.progress(`${doingOf(name)} (${name})`);
+    else if (kind === "notice") {
+      stream.progress(text); // at once: it says who is sent the conversation
+      notices.add([plain(text)]);
+    } else if (kind === "toolCall") stream.progress(`${doingOf(name)} (${name})`);
     else if (kind === "thinking" && before !== kind) stream.progress("Thinking");
     before = kind;
   };

@@ -78,16 +78,18 @@ export async function callServerTool(
   return result.whole === undefined ? said(result.text) : { text: said(result.text), whole: said(result.whole) };
 }
 
-/** The user's answer to the daemon, which runs a call in a turn of its own. */
-export function approve({
-  tool,
-  server,
-  agent,
-  arguments: input,
-}: ToolApproveParams): Promise<Required<ToolApproveResult>> {
+/** The user's answer to the daemon, which runs a call in a turn of its own. It waits for two minutes at most. */
+export async function approve(
+  { tool, server, agent, arguments: input }: ToolApproveParams,
+  token: vscode.CancellationToken,
+): Promise<Required<ToolApproveResult>> {
   const prefix = `${PREFIX}${server}__`;
   const name = tool.startsWith(prefix) ? tool.slice(prefix.length) : tool;
-  return askUser(server === undefined ? name : `${name} of the MCP server ${server}`, input, agent);
+  const answer = await askUser(server === undefined ? name : `${name} of the MCP server ${server}`, input, agent);
+  if (answer.approved && token.isCancellationRequested) {
+    void vscode.window.showInformationMessage(visible(`${name} is not called: nobody waits for the answer any more.`));
+  }
+  return answer;
 }
 
 /** Ask whether the model may make a call. A question that is dismissed means no. */

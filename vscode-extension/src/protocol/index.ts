@@ -822,7 +822,7 @@ export interface AssistantWindowPart {
 
 /** A piece of a turn as it happens. Text and thinking of one step follow each other. */
 export interface ChatItem {
-  /** `usage` ends a step */
+  /** `notice`, `text`, `thinking`, `toolCall`, `toolResult` or `usage`, which ends a step */
   kind: "notice" | "text" | "thinking" | "toolCall" | "toolResult" | "usage" | (string & {});
   /** of the answer, of thinking, of a notice, or a tool's result for the model */
   text?: string;
@@ -868,7 +868,7 @@ export interface ChatSendParams extends ConversationParams {
   attachments?: Attachment[];
   /** as in `nexus/context/assemble` */
   files?: string[];
-  /** where the answer is streamed: the `value` of each `$/progress` is a list of `ChatItem` */
+  /** where the answer is streamed: the `value` of each `$/progress` is a list of ChatItem */
   partialResultToken?: number | string | null;
 }
 

@@ -46,7 +46,11 @@ it("is taken by the daemon, and shown as it comes", async () => {
       `${COST}\n\n`,
     ].join("\n>\n> "),
   );
-  expect(answer.steps).toEqual(["Thinking", "Calling an MCP server (mcp__files__read)"]);
+  expect(answer.steps).toEqual([
+    "This conversation goes to anthropic.",
+    "Thinking",
+    "Calling an MCP server (mcp__files__read)",
+  ]);
   expect(answer.references).toEqual([`${FOLDER}/.nexus3/NEXUS.md`]);
   expect(answer.result.metadata?.nexus).toMatchObject({ kind: "turn", mark: { session: "main", turn: "t1-1" } });
 });
@@ -55,6 +59,11 @@ it.each(["editor", "none"])("is the editor's where the provider is %s", async (p
   desk.daemon.provider = provider;
   expect((await desk.thread().ask("hi")).text).toContain("ok");
   expect(desk.daemon.paramsOf("nexus/chat/send")).toEqual([]);
+});
+
+it("is what /context counts", async () => {
+  await desk.thread().ask("", { command: "context" });
+  expect(desk.daemon.paramsOf("nexus/context/assemble")).toEqual([{ workspaceFolder: FOLDER, session: "main" }]);
 });
 
 it("has what the user attached, the skill, and no tools that the settings switch off", async () => {
@@ -155,4 +164,19 @@ it.each([
     text: "Allow the model of the agent api to call read of the MCP server files?",
     items: [{ modal: true, detail: '{\n  "path": "a"\n}' }, "Allow", "Allow in This Conversation"],
   });
+});
+
+it("says so when a call is allowed that nobody waits for any more", async () => {
+  const source = new mock.CancellationTokenSource();
+  source.cancel();
+  mock.mock.answers.push("Allow");
+  const question = {
+    workspaceFolder: FOLDER,
+    session: "main",
+    tool: "mcp__files__read",
+    server: "files",
+    arguments: {},
+  };
+  await desk.daemon.approve?.(question, source.token as never);
+  expect(mock.mock.messages[1]?.text).toBe("read is not called: nobody waits for the answer any more.");
 });
