@@ -9,6 +9,8 @@ import msgspec
 import pytest
 
 from nexus_context.folder.trust import trust_file
+from nexus_context.memory.queries import NAMES as MEMORY_TOOLS
+from nexus_daemon import api
 from nexus_daemon.api.chat import tools
 from nexus_daemon.workspace.trusted_folders import set_trust
 from support.desk import Desk, replies, tell_story
@@ -222,6 +224,61 @@ def test_any_other_answer_means_no(tmp_path: Path, answer: Any, monkeypatch: pyt
     check(tmp_path, story, [ADD], ["Then not."])
 
 
+def test_a_silent_user_is_asked_once_for_all_calls_of_an_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tools, "APPROVE_S", 0.3)
+    calls = [msgspec.structs.replace(ADD, id=f"c{number}") for number in range(20)]
+
+    async def story(chat: Chat) -> None:
+        await chat.approve()
+        sent = chat.begin()
+        assert (await chat.outcome(sent))["result"]["steps"] == 2
+        asked = [each for each in chat.talk.writer.messages() if each.get("method") == "nexus/tool/approve"]
+        assert len(asked) == 1
+        assert [message["content"] for message in (await chat.messages())[2:-1]] == [tools.REFUSED] * 20
+
+    check(tmp_path, story, calls, ["Then not."])
+
+
+@pytest.mark.parametrize(("named", "asked"), [(ADD.name, 0), (f"{ADD.name}(a:1)", 1)])
+def test_a_skill_of_the_user_says_yes_to_whole_tools_only(tmp_path: Path, named: str, asked: int) -> None:
+    skill = f"---\nname: add\ndescription: Adds.\nalways: true\nallowed-tools: {named}\n---\nAdd.\n"
+
+    async def story(chat: Chat) -> None:
+        await chat.approve()
+        sent = chat.begin(options={"skills": ["add"]})
+        if asked:
+            await chat.allow()
+        assert (await chat.outcome(sent))["result"]["steps"] == 2
+        assert chat.calls() == ["alpha"]
+        said = chat.talk.writer.messages()
+        assert sum(each.get("method") == "nexus/tool/approve" for each in said) == asked
+
+    check(tmp_path, story, [ADD], ["3."], files={"/home/.nexus3/skills/add/SKILL.md": skill})
+
+
+def test_a_tool_that_raises_leaves_a_result_for_each_call(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fail(*_: object) -> None:
+        raise OSError("the disk is full")
+
+    monkeypatch.setattr(api.memory, "query", fail)
+    calls = [Call("c1", "list_agents"), Call("c2", min(MEMORY_TOOLS)), Call("c3", "list_agents")]
+
+    async def story(chat: Chat) -> None:
+        assert (await chat.send())["steps"] == 2
+        first, second, third = (await chat.messages())[2:5]
+        assert "meta" not in first
+        assert "meta" not in third
+        assert second["meta"] == {"isError": True}
+        assert second["content"].startswith("The call failed: ")
+        assert "disk" not in second["content"]
+
+    check(tmp_path, story, calls, ["Done."])
+
+
 def test_yolo_asks_nothing(tmp_path: Path) -> None:
     async def story(chat: Chat) -> None:
         await chat.approve()
@@ -232,7 +289,7 @@ def test_yolo_asks_nothing(tmp_path: Path) -> None:
 
 
 def test_many_calls_of_one_answer_all_get_a_result(tmp_path: Path) -> None:
-    calls = [Call(f"c{number}", "read_skill", {"name": "none"}) for number in range(199)]
+    calls = [Call(f"c{number}", "list_agents") for number in range(199)]
 
     async def story(chat: Chat) -> None:
         answer = await chat.send()
@@ -397,6 +454,37 @@ def test_an_agent_works_on_its_task_and_reports(tmp_path: Path) -> None:
         assert "It is done, and reports:\nIt is in pool.close." in report["content"]
 
     check(tmp_path, story, [spawn], ["It is in pool.close."], ["Found."])
+
+
+@pytest.mark.parametrize("limit", [{"maxTokens": 300}, {"maxUsd": 0.0015}])
+def test_agents_spend_what_is_left_of_the_turn_that_starts_them(tmp_path: Path, limit: Any) -> None:
+    spawn = [
+        Call(f"c{number}", "spawn_agent", {"agent_id": f"a{number}", "task": "Go."}) for number in range(9)
+    ]
+    looks = [Call("c1", "list_agents")]
+
+    async def story(chat: Chat) -> None:
+        answer = await chat.send("Have nine look.", options=limit)
+        assert (answer["steps"], answer["stopReason"]) == (
+            1,
+            "max_tokens" if "maxTokens" in limit else "max_usd",
+        )
+        assert len(chat.provider.requests) <= 1 + tools.MOST_AT_ONCE
+        assert answer["spending"]["tokens"] == 120 * len(chat.provider.requests)
+        assert await chat.roles() == ["user", "assistant", *["tool"] * 9]
+
+    check(tmp_path, story, spawn, *[looks] * 40)
+
+
+def test_what_a_failed_agent_has_spent_counts(tmp_path: Path) -> None:
+    spawn = Call("c1", "spawn_agent", {"agent_id": "auth", "task": "Find the bug."})
+
+    async def story(chat: Chat) -> None:
+        answer = await chat.send("Have someone find the bug.")
+        assert answer["spending"]["tokens"] == 3 * 120  # one step of the agent was answered
+
+    broken = Refusal(400, "invalid_request_error", "no")
+    check(tmp_path, story, [spawn], [Call("c2", "list_agents")], broken, ["It failed."])
 
 
 def test_the_key_is_nowhere_but_in_the_header(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -1,6 +1,6 @@
 """What a turn may use at most, and what it has used: steps, tokens and dollars."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from nexus_context.assistants.sessions.model import Usage
@@ -41,10 +41,16 @@ def limits_of(effective: Effective, options: ChatOptions) -> TurnLimits:
 
 
 class TurnSpending:
-    """What the steps of a turn, and of the agents that it started, were billed for, at list prices."""
+    """What the steps of a turn, and of the agents that it started, were billed for, at list prices.
 
-    def __init__(self) -> None:
+    `above` is that of the turn which started this one: what this one spends counts there at once, and no
+    limit there is passed here.
+    """
+
+    def __init__(self, limits: TurnLimits, above: "TurnSpending | None") -> None:
         self.steps = 0
+        self._limits = limits
+        self._above = above
         self._tokens = 0
         self._usd: float | None = None
         self._lacks: dict[str, None] = {}
@@ -53,7 +59,7 @@ class TurnSpending:
         """Count a step of a model; None: its provider did not say what it counted."""
         self.steps += 1
         if usage is None:
-            self._lacks["a step whose tokens the provider did not count"] = None
+            self.include(0, None, ["a step whose tokens the provider did not count"])
             return
         counted = Usage(
             usage.input_tokens,
@@ -61,27 +67,29 @@ class TurnSpending:
             usage.cache_write_tokens or 0,
             usage.output_tokens,
         )
-        self._tokens += counted.sent + counted.output
         price = price_sum(model, counted)
-        self._add_price(price.usd, price.lacks)
+        self.include(counted.sent + counted.output, price.usd, list(price.lacks))
 
-    def include(self, spending: ChatSpending) -> None:
-        """Count what an agent has spent that the turn started."""
-        self._tokens += spending.tokens
-        self._add_price(spending.usd, spending.lacks)
-
-    def _add_price(self, usd: float | None, lacks: Iterable[str]) -> None:
+    def include(self, tokens: int, usd: float | None, lacks: Sequence[str]) -> None:
+        """Count what was billed, here and above."""
+        self._tokens += tokens
         self._lacks.update(dict.fromkeys(lacks))
         if usd is not None:
             self._usd = (self._usd or 0.0) + usd
+        if self._above is not None:
+            self._above.include(tokens, usd, lacks)
 
-    def reached(self, limits: TurnLimits) -> str | None:
+    def reached(self) -> str | None:
         """The limit that allows no further step, by its setting's name."""
-        if self.steps >= limits.steps:
-            return "max_steps"
-        if self._tokens >= limits.tokens:
+        return "max_steps" if self.steps >= self._limits.steps else self.bill_reached()
+
+    def bill_reached(self) -> str | None:
+        """The limit of tokens or dollars that is reached, here or above."""
+        if self._tokens >= self._limits.tokens:
             return "max_tokens"
-        return "max_usd" if self._usd is not None and self._usd >= limits.usd else None
+        if self._usd is not None and self._usd >= self._limits.usd:
+            return "max_usd"
+        return None if self._above is None else self._above.bill_reached()
 
     def report(self) -> ChatSpending:
         """The sums, for the client."""

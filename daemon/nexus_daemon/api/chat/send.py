@@ -9,7 +9,7 @@ from nexus_context.conversation.message import Message, ToolCall, text_of
 from nexus_context.errors import RequestError
 from nexus_daemon import api, protocol
 from nexus_daemon.api import resolve
-from nexus_daemon.api.chat.limits import TurnLimits, TurnSpending, limits_of
+from nexus_daemon.api.chat.limits import TurnSpending, limits_of
 from nexus_daemon.api.chat.stream import ChatStream
 from nexus_daemon.api.chat.tools import (
     CallsCancelledError,
@@ -39,11 +39,18 @@ async def send(client: "Connection", params: ChatSendParams) -> ChatSendResult:
     One turn of a conversation runs at a time. If another window appends to it meanwhile, the turn goes on in
     a fork.
     """
+    return await _take_turn(client, params, None)
+
+
+async def _take_turn(
+    client: "Connection", params: ChatSendParams, above: TurnSpending | None
+) -> ChatSendResult:
+    """A turn; `above` is the spending of the turn that started this one."""
     folder = client.folders.at(params.workspace_folder)
     snapshot = await resolve.snapshot_of(client, folder, params.agent)
     target = client.provider or await find_target(snapshot, client.folders.load_inputs.environ)
     options = params.options or ChatOptions()
-    limits = limits_of(snapshot.effective, options)
+    spending = TurnSpending(limits_of(snapshot.effective, options), above)
     session = params.session or await _session_of(client, params)
     running, key = client.daemon.running_chats, (folder.path, session)
     while (other := running.get(key)) is not None:
@@ -57,7 +64,7 @@ async def send(client: "Connection", params: ChatSendParams) -> ChatSendResult:
     assert task is not None  # noqa: S101 - a coroutine runs in one
     running[key] = task
     try:
-        turn = _Turn(client, msgspec.structs.replace(params, session=session), target, limits)
+        turn = _Turn(client, msgspec.structs.replace(params, session=session), target, spending)
         return await turn.run()
     finally:
         del running[key]
@@ -73,12 +80,12 @@ class _Turn:
     """One turn of a conversation. Lives on the event loop."""
 
     def __init__(
-        self, client: "Connection", params: ChatSendParams, target: Target, limits: TurnLimits
+        self, client: "Connection", params: ChatSendParams, target: Target, spending: TurnSpending
     ) -> None:
         self._client = client
         self._params = params
         self._target = target
-        self._limits = limits
+        self._spending = spending
         self._options = params.options or ChatOptions()
         self._session = params.session or "main"
         self._message: Message | None = (
@@ -86,7 +93,6 @@ class _Turn:
         )
         self._stream = ChatStream(client, params.partial_result_token)
         self._tools = ToolRunner(client, params, self._session, self._run_agent)
-        self._spending = TurnSpending()
         self._parent: str | None = None
         self._last_append: protocol.AppendResult | None = None
         self._is_forked = False
@@ -97,7 +103,7 @@ class _Turn:
         spending = self._spending
         self._announce(context)
         while True:
-            answer = await self._answer(context)
+            answer, context = await self._answer(context)
             spending.add(context.model, answer.usage)
             usage = None if answer.usage is None else _usage_of(answer)
             self._stream.add(ChatItem("usage", provider_usage=usage))
@@ -109,9 +115,10 @@ class _Turn:
                     code="chat-failed",
                 )
             await self._append(context, [message], usage=usage)
-            limit = spending.reached(self._limits)
+            limit = spending.reached()
             if message.tool_calls:
                 await self._run_calls(context, message.tool_calls, limit)
+                limit = spending.reached()  # agents among them have spent, too
             elif answer.stop_reason != PAUSED:
                 limit = answer.stop_reason or "end_turn"
             if limit is not None:
@@ -135,11 +142,13 @@ class _Turn:
 
     async def _run_agent(self, agent: str, task: str) -> str:
         """The report of an agent that was started for a task: it works on it, here, until it is done."""
+        limit = self._spending.reached()
+        if limit is not None:  # an agent beside it has spent what was left
+            raise RequestError(NOT_RUN.format(limit=f"chat.{limit}"), code="chat-failed")
         asked = self._options
         options = ChatOptions(max_steps=asked.max_steps, max_tokens=asked.max_tokens, max_usd=asked.max_usd)
         params = ChatSendParams(self._params.workspace_folder, agent=agent, message=task, options=options)
-        result = await send(self._client, params)
-        self._spending.include(result.spending)
+        result = await _take_turn(self._client, params, self._spending)
         return text_of(result.message)
 
     def _announce(self, context: protocol.AssembledContext) -> None:
@@ -182,8 +191,11 @@ class _Turn:
         await self._tools.prepare(context)
         return context
 
-    async def _answer(self, context: protocol.AssembledContext) -> Answer:
-        """The model's answer. One that ends early is recorded as far as it came."""
+    async def _answer(self, context: protocol.AssembledContext) -> tuple[Answer, protocol.AssembledContext]:
+        """The model's answer, and the context that it answers: after an overflow, another one.
+
+        An answer that ends early is recorded as far as it came.
+        """
         said: list[str] = []
         try:
             async for piece in stream(self._target, {"model": context.model, **(context.request or {})}):
@@ -195,7 +207,7 @@ class _Turn:
                         self._stream.add_text("thinking", piece.text)
                     case Answer():
                         self._stream.flush()
-                        return piece
+                        return piece, context
         except ProviderError as error:
             if error.kind == "overflow" and not said and not self._is_compacted:
                 return await self._answer(await self._compacted(error))

@@ -3,7 +3,8 @@
 1. The daemon's own tools run without a question: they read, or do what the agent's role allows.
 2. A tool of an MCP server runs once the user has allowed it (`nexus/tool/approve`), unless the level of the
    permissions is `yolo` or an active skill of the user names the tool. No answer within APPROVE_S and
-   an error mean no: clients that know no such question answer with one.
+   an error mean no: clients that know no such question answer with one. After such a silence the other calls
+   of the same answer are not asked for.
 3. Questions come one after another, in the order of the calls. Then tools that only read run together, and so
    do agents, at most MOST_AT_ONCE of them; every other runs alone.
 4. Every call has a result, also if it failed, was refused, or was cancelled.
@@ -77,6 +78,8 @@ class ToolRunner:
         self._offered: Mapping[str, OfferedTool] = {}
         self._approved: Collection[str] = ()
         self._is_free = False
+        self._is_alone = False
+        """Nobody answered a question in time: no other call of the same answer waits as long."""
 
     async def prepare(self, context: protocol.AssembledContext) -> None:
         """Learn which tools the context offers, and what the user need not be asked for."""
@@ -106,6 +109,7 @@ class ToolRunner:
                 raise
             tell(call, results[index])
 
+        self._is_alone = False
         try:
             runnable = []
             for index, call in enumerate(calls):
@@ -142,7 +146,7 @@ class ToolRunner:
             return ToolResult(UNKNOWN.format(name=call.name, offered=offered), is_error=True)
         if call.name in self._runners or self._is_free:
             return None
-        if any(pattern.partition("(")[0] == call.name for pattern in self._approved):
+        if call.name in self._approved:  # a skill's `tool(limit)` does not say yes to every call of the tool
             return None
         return None if await self._is_allowed(call) else ToolResult(REFUSED, is_error=True)
 
@@ -151,6 +155,8 @@ class ToolRunner:
         key = (self._folder, self._session, call.name, msgspec.json.encode(tool.definition))
         if key in self._client.remembered_tools:
             return True
+        if self._is_alone:
+            return False
         question = protocol.ToolApproveParams(
             workspace_folder=self._folder,
             session=self._session,
@@ -164,6 +170,7 @@ class ToolRunner:
                 "nexus/tool/approve", question, protocol.ToolApproveResult, timeout_s=APPROVE_S
             )
         except (NexusError, TimeoutError) as error:
+            self._is_alone = isinstance(error, TimeoutError)
             logger.info(
                 "%s is not called: nobody answered (%s)", call.name, str(error) or "no answer in time"
             )
@@ -181,6 +188,9 @@ class ToolRunner:
             return await self._runners.get(call.name, self._call_server)(call)
         except NexusError as error:
             return ToolResult(FAILED.format(reason=error), is_error=True)
+        except Exception:  # the results of the calls beside it are kept
+            logger.exception("%s failed.", call.name)
+            return ToolResult(FAILED.format(reason="an error of Nexus, which is in its log"), is_error=True)
 
     async def _call_server(self, call: ToolCall) -> ToolResult:
         tool = self._offered[call.name]
