@@ -26,8 +26,8 @@ async def find_target(snapshot: Snapshot, environ: Mapping[str, str]) -> Target:
 
     The key is that of the environment, else the one that the user has stored.
 
-    Key, address and headers of the global file are for the provider that the global file names: a file of the
-    workspace that names another one must not send them there.
+    The global file names the provider: a file of the workspace comes with the code, so it must not choose
+    who is sent the conversation, with which key, and who is paid.
     """
     get = snapshot.effective.get
     name = get("/provider/name")
@@ -39,10 +39,11 @@ async def find_target(snapshot: Snapshot, environ: Mapping[str, str]) -> Target:
     chain = snapshot.effective.provenance.get("/provider/name", ())
     of_workspace = any(entry.wins and in_workspace(entry.layer) for entry in chain)
     names = {entry.value for entry in chain if not in_workspace(entry.layer)}
-    if of_workspace and (url or variable or headers) and names != {name}:
+    if of_workspace and names != {name}:
         raise RequestError(
-            f"A file of the workspace sets provider.name to {name}, but the key or address of the global "
-            "config.json is for another provider. Set provider.name there, too.",
+            f"A file of the workspace sets provider.name to {name}, but the global config.json names "
+            f"{' and '.join(sorted(names)) or 'no provider'}. To send conversations to {name}, set "
+            "provider.name there, too.",
             code="no-provider",
         )
     if url is None and ADDRESSES[name] is None:

@@ -433,13 +433,17 @@ def test_without_a_provider_the_error_says_what_to_set(tmp_path: Path, settings:
     check(tmp_path, story, settings=settings)
 
 
-def test_a_file_of_the_workspace_sends_the_key_nowhere_else(tmp_path: Path) -> None:
+@pytest.mark.parametrize("settings", [None, {"provider": {}}, {"provider": {"name": "google", "model": "m"}}])
+def test_a_file_of_the_workspace_does_not_choose_who_is_sent_a_conversation(
+    tmp_path: Path, settings: Any
+) -> None:
     async def story(chat: Chat) -> None:
         reply = await chat.reply("chat/send", message="Hello.")
         assert reply["error"]["data"]["code"] == "no-provider"
         assert "workspace" in reply["error"]["message"]
 
-    check(tmp_path, story, files={"/a/.nexus3/config.json": '{"provider": {"name": "openai"}}'})
+    own = '{"provider": {"name": "openai", "model": "gpt-5"}}'
+    check(tmp_path, story, files={"/a/.nexus3/config.json": own}, settings=settings)
 
 
 def test_an_agent_works_on_its_task_and_reports(tmp_path: Path) -> None:
