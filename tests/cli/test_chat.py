@@ -18,7 +18,8 @@ import pytest
 
 from nexus_daemon.cli import main
 from nexus_daemon.cli.chat.local_models import list_models
-from nexus_daemon.cli.chat.screen import split_blocks
+from nexus_daemon.cli.chat.screen import Screen, split_blocks
+from nexus_daemon.protocol.chat import ChatItem
 from support.commands import run_nexus, use_home
 from support.loopback_provider import Call, Gate, LoopbackProvider, Refusal, Thinking, loopback_provider
 from support.server_story import SERVER
@@ -286,6 +287,31 @@ def test_the_recorded_session_of_the_page(home: Path, terminals: list[ChatTermin
 )
 def test_blocks_are_printed_once_they_are_whole(text: str, whole: str) -> None:
     assert split_blocks(text) == (whole, text[len(whole) :])
+
+
+def test_a_long_block_is_split_in_linear_time() -> None:
+    code = "```\n" + "x = 1\n\n" * 20_000
+    start = time.process_time()
+    assert split_blocks(f"A.\n\n{code}") == ("A.\n\n", code)
+    assert time.process_time() - start < 1.0
+
+
+@pytest.mark.parametrize(("piece", "last"), [("word " * 20, "word END"), ("x = 1\n\n", "END")])
+def test_a_block_without_end_costs_a_screen_for_each_piece(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], piece: str, last: str
+) -> None:
+    for name, value in {"FORCE_COLOR": "1", "COLUMNS": "80", "LINES": "24", "TERM": "xterm"}.items():
+        monkeypatch.setenv(name, value)
+    screen = Screen(is_plain=False)
+    screen.show([ChatItem("text", text="```\n" + piece * 10_000)])
+    start = time.process_time()
+    for _ in range(20):
+        screen.show([ChatItem("text", text=piece)])
+    screen.show([ChatItem("text", text="END")])
+    assert time.process_time() - start < 3.0
+    capsys.readouterr()
+    screen.show([ChatItem("text", text="!")])
+    assert f"{last}!" in capsys.readouterr().out
 
 
 def test_no_server_at_a_port_has_no_models() -> None:

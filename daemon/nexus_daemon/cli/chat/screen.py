@@ -10,9 +10,13 @@ from nexus_daemon.protocol.chat import ChatItem
 
 if TYPE_CHECKING:
     from rich.live import Live
+    from rich.markdown import Markdown
+    from rich.text import Text
 
 LONGEST_CALL = 300
 """Characters of a call's arguments, or of a failure, on the screen."""
+LONGEST_UNFINISHED = 2_000
+"""Characters of a growing block that are laid out anew with each piece."""
 _FENCE = re.compile(r"^ {0,3}(?:```|~~~)", re.MULTILINE)
 
 
@@ -78,14 +82,23 @@ class Screen:
 
     def _show_unfinished(self) -> None:
         from rich.live import Live
-        from rich.markdown import Markdown
 
         if self._live is None:
             self._live = Live(
                 console=self._console, auto_refresh=False, transient=True, vertical_overflow="crop"
             )
             self._live.start()
-        self._live.update(Markdown(self._text), refresh=True)
+        self._live.update(self._unfinished(), refresh=True)
+
+    def _unfinished(self) -> "Markdown | Text":
+        """What is not whole yet; of a text that fills a screen, its end as it is, which takes less time."""
+        from rich.markdown import Markdown
+        from rich.text import Text
+
+        columns, rows = (80, 24) if self._console is None else self._console.size
+        if len(self._text) <= LONGEST_UNFINISHED and self._text.count("\n") < rows:
+            return Markdown(self._text)
+        return Text("\n".join(self._text[-columns * (rows - 1) :].splitlines()[1 - rows :]))
 
     def _show_step(self, item: ChatItem) -> None:
         if item.kind == "thinking":
@@ -114,9 +127,12 @@ class Screen:
 
 def split_blocks(text: str) -> tuple[str, str]:
     """The whole blocks of a Markdown text that still grows, and what may go on, such as a paragraph."""
+    fences = [fence.start() for fence in _FENCE.finditer(text)]
     end = len(text)
     while (end := text.rfind("\n\n", 0, end)) > 0:
-        if len(_FENCE.findall(text[:end])) % 2 == 0:
+        while fences and fences[-1] >= end:
+            fences.pop()
+        if len(fences) % 2 == 0:
             return text[: end + 2], text[end + 2 :]
     return "", text
 
