@@ -238,14 +238,41 @@ def test_ctrl_c_cancels_an_answer_and_the_chat_goes_on(home: Path, terminals: li
         assert chat.end() == 0
 
 
-def test_the_recorded_session_of_the_page(home: Path, terminals: list[ChatTerminal]) -> None:
-    """docs/chat.md shows this session: a question, a tool that is asked for, a fork."""
+def approve_notes() -> None:
+    """Let the folder have a server of notes."""
     folder = Path.cwd()
     server = {"command": sys.executable, "args": [str(SERVER), str(folder)]}
     (folder / "tools.json").write_text('{"find_notes": "Finds notes."}')
     (folder / ".mcp.json").write_text(json.dumps({"mcpServers": {"notes": server}}))
     assert main(["trust", "."]) == 0
     assert main(["mcp", "approve", "notes", "--yes"]) == 0
+
+
+def test_what_was_typed_before_a_question_does_not_answer_it(
+    home: Path, terminals: list[ChatTerminal]
+) -> None:
+    approve_notes()
+    gate = Gate()
+    call = Call("c1", "mcp__notes__find_notes", {"text": "tide"})
+    with loopback_provider(["I look.", gate, call], ["Then not."]) as provider:
+        choose(home, provider)
+        terminals.append(ChatTerminal({}, 100))
+        (chat,) = terminals
+        chat.read_until("> ")
+        chat.type("When is low tide?\n")
+        chat.read_until("I look.")
+        chat.type("y\n")
+        gate.opened.set()
+        chat.read_until("[N]o: ")
+        chat.type("n\n")
+        assert "did not allow" in chat.read_until("2 steps")
+        chat.read_until("> ")
+        assert chat.end() == 0
+
+
+def test_the_recorded_session_of_the_page(home: Path, terminals: list[ChatTerminal]) -> None:
+    """docs/chat.md shows this session: a question, a tool that is asked for, a fork."""
+    approve_notes()
     call = Call("c1", "mcp__notes__find_notes", {"text": "tide"})
     answer = "The tide is low at **12:40**, says a note:\n\n- boats leave at noon\n- nets come in at two\n\n"
     with loopback_provider(["I look for a note.\n\n", call], [answer], ["At 18:55.\n\n"]) as provider:

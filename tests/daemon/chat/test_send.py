@@ -1,5 +1,6 @@
 """`nexus/chat/send` against a loopback provider: a turn, its tools, its failures, and what is recorded."""
 
+import asyncio
 import json
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
@@ -395,6 +396,29 @@ def test_a_turn_cancelled_at_a_question_leaves_a_result_for_each_call(tmp_path: 
         assert (await chat.send("Again."))["steps"] == 1
 
     check(tmp_path, story, [ADD], ["Whole."])
+
+
+def test_an_answer_that_waits_to_be_recorded_is_not_lost_by_a_cancellation(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    append, waits = api.session.append, asyncio.Event()
+
+    async def append_later(client: Any, params: Any) -> Any:
+        waits.set()
+        await asyncio.sleep(0.3)  # as while another window compacts the conversation
+        return await append(client, params)
+
+    monkeypatch.setattr(api.session, "append", append_later)
+
+    async def story(chat: Chat) -> None:
+        sent = chat.begin()
+        await waits.wait()
+        chat.talk.send(tell("$/cancelRequest", {"id": sent}))
+        assert (await chat.outcome(sent))["error"]["code"] == -32800
+        await chat.send("Again.")
+        assert await chat.roles() == ["user", "assistant"] * 2
+
+    check(tmp_path, story, ["Whole."], ["Whole, too."])
 
 
 def test_one_turn_of_a_conversation_runs_at_a_time(tmp_path: Path) -> None:

@@ -286,19 +286,22 @@ class _Turn:
     ) -> None:
         """Write a step behind the turn that the model was shown; the first one with the user's message."""
         first = [] if self._message is None else [self._message]
-        appended = await api.session.append(
-            self._client,
-            protocol.AppendParams(
-                self._params.workspace_folder,
-                self._session,
-                messages=[*first, *messages],
-                parent_turn=self._parent,
-                model=context.model,
-                request_id=context.request_id,
-                provider_usage=usage,
-                error=error,
-            ),
+        step = protocol.AppendParams(
+            self._params.workspace_folder,
+            self._session,
+            messages=[*first, *messages],
+            parent_turn=self._parent,
+            model=context.model,
+            request_id=context.request_id,
+            provider_usage=usage,
+            error=error,
         )
+        writing = asyncio.ensure_future(api.session.append(self._client, step))
+        try:
+            appended = await asyncio.shield(writing)
+        except asyncio.CancelledError:
+            await writing  # the user has seen it; another window may hold the conversation meanwhile
+            raise
         self._message, self._parent = None, appended.turn
         self._last_append, self._session = appended, appended.session
         self._is_forked = self._is_forked or appended.forked

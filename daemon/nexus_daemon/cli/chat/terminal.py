@@ -3,6 +3,7 @@
 import asyncio
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 from nexus_context.config.patterns import Patterns
@@ -42,6 +43,7 @@ class Terminal(NexusServer):
             return result_type()
         async with self._asking:
             self._screen.flush()
+            _drop_typed()
             return await asyncio.wait_for(_ask(params), timeout_s)
 
 
@@ -54,6 +56,14 @@ async def _ask(question: protocol.ToolApproveParams) -> protocol.ToolApproveResu
     return protocol.ToolApproveResult(
         approved=answer in ("y", "yes", "a", "always"), remember=answer in ("a", "always")
     )
+
+
+def _drop_typed() -> None:
+    """Forget what was typed before a question was shown: it does not answer it."""
+    with suppress(ImportError):  # Windows
+        from termios import TCIFLUSH, tcflush
+
+        tcflush(sys.stdin.fileno(), TCIFLUSH)
 
 
 async def _read_line() -> str:
