@@ -108,6 +108,38 @@ def test_a_conversation_needs_a_terminal(
     assert run_nexus(capsys, "chat", *arguments).code == 2
 
 
+def test_a_pipe_whose_reader_leaves_keeps_the_answer(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with loopback_provider(["tide " * 10 + "\n"] * 4_000, ["Yes."]) as provider:
+        choose(home, provider)
+        command = [sys.executable, "-m", "nexus_daemon", "chat", "-p", "Go on."]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.read(10)
+        process.stdout.close()
+        said = process.stderr.read().decode()
+        process.stderr.close()
+        assert process.wait(PATIENCE_S) == 0
+        assert "Traceback" not in said
+        run_nexus(capsys, "chat", "-p", "Was that all?")
+        assert json.dumps(provider.requests[1]["messages"]).count("tide") == 40_000
+
+
+@pytest.mark.parametrize(("given", "code"), [(b"When is \xff?", 0), (b"", 1), (None, 1)])
+def test_any_input_makes_a_message_or_a_sentence(home: Path, given: bytes | None, code: int) -> None:
+    """None: standard input is closed."""
+    with loopback_provider(["At noon."]) as provider:
+        choose(home, provider)
+        command = [sys.executable, "-m", "nexus_daemon", "chat", "-p", "-"]
+        if given is None:
+            command = ["/bin/sh", "-c", 'exec "$@" <&-', "sh", *command]
+        ran = subprocess.run(command, input=given, capture_output=True, check=False, timeout=PATIENCE_S)
+        assert ran.returncode == code
+        assert b"Traceback" not in ran.stderr
+        if code == 0:
+            assert "When is \ufffd" in json.dumps(provider.requests[0]["messages"], ensure_ascii=False)
+
+
 def test_an_agent_that_runs_reports_to_its_manager(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     report = "The leak is in pool.close."
     with loopback_provider([Call("c1", "list_agents")], [report], ["I see."]) as provider:

@@ -134,7 +134,7 @@ def rest(seconds: float, until: int | None = None) -> bool:
 
 def can_ask() -> bool:
     """Whether a person reads standard error and can answer."""
-    return sys.stdin.isatty() and sys.stderr.isatty()
+    return all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stderr))
 
 
 def is_confirmed(command: str, verb: str) -> bool:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 import msgspec
 
 from nexus_context.agents import MAIN
+from nexus_context.conversation.half_pairs import without_halves
 from nexus_context.conversation.message import text_of
 from nexus_context.errors import RequestError
 from nexus_context.text.visible import visible_line
@@ -42,13 +43,15 @@ def answer_once(options: argparse.Namespace) -> int:
     """Send one message and print the answer."""
     text = options.print
     if text == "-":
-        text = sys.stdin.read(LONGEST_MESSAGE)
+        text = "" if sys.stdin is None else sys.stdin.read(LONGEST_MESSAGE)
     is_json = options.format == "json"
     screen = Screen(is_plain=is_json or not output.is_read_by_person(), shows_text=not is_json)
     with writing("chat", options.folder, Terminal(screen, options.allow)) as client:
         chat = _Chat(client, screen, options)
         chat.choose_local_provider()
         result = chat.send(text)
+    if screen.failure is not None:
+        raise screen.failure
     if is_json:
         output.json_value(msgspec.to_builtins(result))
     elif not screen.has_ended_line:
@@ -132,7 +135,7 @@ class _Chat:
             self._client.uri,
             self._session,
             self._agent,
-            message=text,
+            message=without_halves(text),  # bytes that are no UTF-8
             options=protocol.ChatOptions(model=self._model),
             partial_result_token=STREAM,
         )

@@ -24,10 +24,12 @@ class Screen:
     """Shows the items of turns. `is_plain`: there is no terminal, so only the answer's text is printed.
 
     Without `shows_text` not even that is. `has_ended_line`: nothing was printed since the last line end.
+    `failure`: why the text could not be written to the end.
     """
 
     def __init__(self, *, is_plain: bool, shows_text: bool = True) -> None:
         self.has_ended_line = True
+        self.failure: OSError | None = None
         self._is_plain = is_plain
         self._shows_text = shows_text
         self._console = None if is_plain else output.console()
@@ -60,7 +62,13 @@ class Screen:
     def _add_text(self, text: str) -> None:
         if self._is_plain:
             if self._shows_text and text:
-                output.page(text)
+                try:
+                    output.page(text)
+                except (
+                    OSError
+                ) as error:  # its reader has gone, or the disk is full: the turn is still recorded
+                    self.failure, self._shows_text = error, False
+                    return
                 self.has_ended_line = text.endswith("\n")
             return
         self._thinks = False
