@@ -246,7 +246,7 @@ def test_what_is_sent_is_sound_and_fits_or_is_refused(messages: list[Message], s
     [
         ("u1:45", "", "the newest message takes 45 tokens, and 40 of 40 are left for the conversation"),
         ("u1 a1 u2:90", "", "the newest message takes 48 tokens even when shortened"),
-        ("c1 r1 c2:10 r2:45", "", "the newest 2 messages, which belong together, take "),
+        ("c1 r1 c2:45 r2:45", "", "the newest 2 messages, which belong together, take "),
         ("u1:30 a1 a2:30", "", "what cannot be left out of the conversation takes 60 tokens, and 40 of 40"),
         (
             "",
