@@ -71,7 +71,8 @@ class ChatSendResult(Sparse, frozen=True):
     turn: str  # id of the last turn that was written
     message: Message  # the model's last message
     usage: TokenUsage  # what the conversation now costs
-    # why it ended: the provider's reason of the last step, or `max_steps`, `max_tokens` or `max_usd`
+    # why it ended: the provider's reason of the last step, or the setting whose limit is reached, such as
+    # `chat.max_steps`
     stop_reason: str
     steps: int  # requests to the provider
     spending: ChatSpending  # what they were billed for, together

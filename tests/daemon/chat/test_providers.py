@@ -28,7 +28,7 @@ def test_a_turn_with_parallel_calls(tmp_path: Path, provider: str) -> None:
             talk = await desk.client()
             sent = {"message": "When is the tide low?", "partialResultToken": 7}
             answer = await desk.ask(talk, 1, "nexus/chat/send", **sent)
-            assert (answer["stopReason"], answer["steps"]) == ("max_steps", 2)
+            assert (answer["stopReason"], answer["steps"]) == ("chat.max_steps", 2)
             items = [
                 item
                 for message in talk.writer.messages()

@@ -304,9 +304,9 @@ def test_many_calls_of_one_answer_all_get_a_result(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("limit", "reason", "steps"),
     [
-        ({"maxSteps": 2}, "max_steps", 2),
-        ({"maxTokens": 100}, "max_tokens", 1),
-        ({"maxUsd": 0.0001}, "max_usd", 1),
+        ({"maxSteps": 2}, "chat.max_steps", 2),
+        ({"maxTokens": 100}, "chat.max_tokens", 1),
+        ({"maxUsd": 0.0001}, "chat.max_usd", 1),
     ],
 )
 def test_a_limit_ends_the_turn_with_results_for_its_calls(
@@ -317,11 +317,21 @@ def test_a_limit_ends_the_turn_with_results_for_its_calls(
         assert (answer["stopReason"], answer["steps"]) == (reason, steps)
         last = (await chat.messages())[-1]
         assert last["role"] == "tool"
-        assert f"chat.{reason}" in last["content"]
+        assert reason in last["content"]
         assert len(chat.provider.requests) == steps
 
     call = Call("c1", "read_skill", {"name": "x"})
     check(tmp_path, story, *[[call]] * 5)
+
+
+def test_an_empty_answer_after_a_tool_ends_the_turn(tmp_path: Path) -> None:
+    async def story(chat: Chat) -> None:
+        answer = await chat.send()
+        assert (answer["stopReason"], answer["steps"]) == ("end_turn", 2)
+        assert await chat.roles() == ["user", "assistant", "tool"]
+        assert (await chat.send("Go on."))["steps"] == 1
+
+    check(tmp_path, story, ["I do it.", Call("c1", "list_agents")], [], ["Done."])
 
 
 def test_a_limit_above_the_setting_is_refused(tmp_path: Path) -> None:
@@ -391,9 +401,9 @@ def test_a_turn_cancelled_at_a_question_leaves_a_result_for_each_call(tmp_path: 
         await chat.question()
         chat.talk.send(tell("$/cancelRequest", {"id": sent}))
         assert (await chat.outcome(sent))["error"]["code"] == -32800
-        assert await chat.roles() == ["user", "assistant", "tool"]
-        assert (await chat.messages())[-1]["content"] == tools.CANCELLED
-        assert (await chat.send("Again."))["steps"] == 1
+        assert (await chat.send("Again."))["steps"] == 1  # after the result has been recorded
+        assert await chat.roles() == ["user", "assistant", "tool", "user", "assistant"]
+        assert (await chat.messages())[2]["content"] == tools.CANCELLED
 
     check(tmp_path, story, [ADD], ["Whole."])
 
@@ -425,7 +435,7 @@ def test_one_turn_of_a_conversation_runs_at_a_time(tmp_path: Path) -> None:
     gate = Gate()
 
     async def story(chat: Chat) -> None:
-        sent = chat.begin()
+        sent = chat.begin(partialResultToken="t")
         await wait_until(gate.reached.is_set)
         assert await chat.refused("chat/send", message="Me, too.") == "chat-busy"
         await chat.ask("session/append", messages=[{"role": "user", "content": "From elsewhere."}])
@@ -433,6 +443,8 @@ def test_one_turn_of_a_conversation_runs_at_a_time(tmp_path: Path) -> None:
         answer = (await chat.outcome(sent))["result"]
         assert answer["forked"] is True
         assert answer["session"] != "main"
+        notices = [item["text"] for item in chat.items("t") if item["kind"] == "notice"]
+        assert notices[-1] == f"Another window went on in main: this turn is now in {answer['session']}."
         assert (await chat.messages(answer["session"]))[-1]["role"] == "assistant"
         assert [message["content"] for message in await chat.messages()] == ["From elsewhere."]
 
@@ -495,7 +507,7 @@ def test_agents_spend_what_is_left_of_the_turn_that_starts_them(tmp_path: Path, 
         answer = await chat.send("Have nine look.", options=limit)
         assert (answer["steps"], answer["stopReason"]) == (
             1,
-            "max_tokens" if "maxTokens" in limit else "max_usd",
+            "chat.max_tokens" if "maxTokens" in limit else "chat.max_usd",
         )
         assert len(chat.provider.requests) <= 1 + tools.MOST_AT_ONCE
         assert answer["spending"]["tokens"] == 120 * len(chat.provider.requests)

@@ -21,8 +21,8 @@ const RECORDED_MS = 2_000;
 const PAUSE_MS = 20;
 /** Settings of providers that have no model of their own. */
 const NO_PROVIDERS: readonly unknown[] = ["editor", "none"];
-/** Limits of a turn, as settings of `chat`; a provider may have reasons of these names, too. */
-const LIMITS: ReadonlySet<string> = new Set(["max_steps", "max_tokens", "max_usd"]);
+/** Begins the reason of a turn that ended at a limit: the name of the setting. */
+const LIMIT = "chat.";
 
 export interface Sent {
   /** Undefined where the turn was cancelled or failed. */
@@ -96,11 +96,11 @@ function shower({ stream, notices }: Scope): (item: ChatItem) => void {
 
 /** What the turn cost, and whether it was cut off. */
 function noteResult(notices: Notices, result: ChatSendResult): void {
-  const { steps, model, spending, stopReason, providerUsage } = result;
+  const { steps, model, spending, stopReason } = result;
   const { tokens, usd, lacks = [] } = spending;
   const cost = usd === undefined ? "" : `, ${lacks.length > 0 ? "at least " : ""}${dollars(usd)}`;
   notices.add([`${plural(steps, "request")} to ${plain(model)}: ${exactly(tokens)} tokens${cost}.`]);
-  if (LIMITS.has(stopReason) && providerUsage?.stopReason !== stopReason) {
-    notices.add([`The turn ended at the limit \`chat.${stopReason}\` of the settings. Send a message to go on.`]);
+  if (stopReason.startsWith(LIMIT)) {
+    notices.add([`The turn ended at the limit \`${stopReason}\` of the settings. Send a message to go on.`]);
   }
 }

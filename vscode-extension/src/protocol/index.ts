@@ -882,7 +882,10 @@ export interface ChatSendResult {
   message: Message;
   /** what the conversation now costs */
   usage: TokenUsage;
-  /** why it ended: the provider's reason of the last step, or `max_steps`, `max_tokens` or `max_usd` */
+  /**
+   * why it ended: the provider's reason of the last step, or the setting whose limit is reached, such as
+   * `chat.max_steps`
+   */
   stopReason: string;
   /** requests to the provider */
   steps: number;

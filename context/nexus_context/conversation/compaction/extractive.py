@@ -126,7 +126,9 @@ class _Choice:
         self.chosen: dict[Section, list[Fact]] = {section: [] for section in SECTIONS}
         self._counter = counter
         self._ranked = {section: _ranked(facts, section) for section in SHARES}
-        self._spare = {section: _ranked(facts, section, spare=True) for section in _SPARE_SECTIONS}
+        self._spare: dict[Section, list[Fact]] = {
+            section: _ranked(facts, section, spare=True) for section in _SPARE_SECTIONS
+        }
         self._waiting: dict[Section, list[tuple[Fact, int]]] = {}
 
     def choose(self, room: int) -> None:

@@ -81,14 +81,14 @@ class TurnSpending:
 
     def reached(self) -> str | None:
         """The limit that allows no further step, by its setting's name."""
-        return "max_steps" if self.steps >= self._limits.steps else self.bill_reached()
+        return "chat.max_steps" if self.steps >= self._limits.steps else self.bill_reached()
 
     def bill_reached(self) -> str | None:
         """The limit of tokens or dollars that is reached, here or above."""
         if self._tokens >= self._limits.tokens:
-            return "max_tokens"
+            return "chat.max_tokens"
         if self._usd is not None and self._usd >= self._limits.usd:
-            return "max_usd"
+            return "chat.max_usd"
         return None if self._above is None else self._above.bill_reached()
 
     def report(self) -> ChatSpending:

@@ -102,13 +102,18 @@ class _Turn:
         context = await self._assemble()
         spending = self._spending
         self._announce(context)
+        limit: str | None = None
         while True:
             answer, context = await self._answer(context)
             spending.add(context.model, answer.usage)
             usage = None if answer.usage is None else _usage_of(answer)
             self._stream.add(ChatItem("usage", provider_usage=usage))
             message = _named(answer.message, context)
-            if not message.tool_calls and not text_of(message) and answer.stop_reason != PAUSED:
+            is_empty = not message.tool_calls and not text_of(message) and answer.stop_reason != PAUSED
+            if is_empty and self._last_append is not None:  # said before its calls: they were all of it
+                limit = answer.stop_reason or "end_turn"
+                break
+            if is_empty:
                 raise RequestError(
                     f"{context.model} answered nothing ({answer.stop_reason or 'no reason given'}). Send the "
                     "message again, or use another model.",
@@ -144,7 +149,7 @@ class _Turn:
         """The report of an agent that was started for a task: it works on it, here, until it is done."""
         limit = self._spending.reached()
         if limit is not None:  # an agent beside it has spent what was left
-            raise RequestError(NOT_RUN.format(limit=f"chat.{limit}"), code="chat-failed")
+            raise RequestError(NOT_RUN.format(limit=limit), code="chat-failed")
         asked = self._options
         options = ChatOptions(max_steps=asked.max_steps, max_tokens=asked.max_tokens, max_usd=asked.max_usd)
         params = ChatSendParams(self._params.workspace_folder, agent=agent, message=task, options=options)
@@ -255,7 +260,7 @@ class _Turn:
         for call in calls:
             self._stream.add(ChatItem("toolCall", id=call.id, name=call.name, arguments=call.arguments))
         if limit is not None:
-            results = [ToolResult(NOT_RUN.format(limit=f"chat.{limit}"), is_error=True)] * len(calls)
+            results = [ToolResult(NOT_RUN.format(limit=limit), is_error=True)] * len(calls)
             for call, result in zip(calls, results, strict=True):
                 self._tell(call, result)
         else:
@@ -303,8 +308,12 @@ class _Turn:
             await writing  # the user has seen it; another window may hold the conversation meanwhile
             raise
         self._message, self._parent = None, appended.turn
-        self._last_append, self._session = appended, appended.session
-        self._is_forked = self._is_forked or appended.forked
+        self._last_append = appended
+        if appended.forked:
+            text = f"Another window went on in {self._session}: this turn is now in {appended.session}."
+            self._stream.add(ChatItem("notice", text=text))
+            self._session, self._is_forked = appended.session, True
+            self._tools.session = appended.session
 
 
 def _usage_of(answer: Answer) -> protocol.ProviderUsage | None:

@@ -58,14 +58,14 @@ class ToolResult(msgspec.Struct, frozen=True):
 
 
 class ToolRunner:
-    """Runs the calls of one turn. Lives on the event loop."""
+    """Runs the calls of one turn of a `session`. Lives on the event loop."""
 
     def __init__(
         self, client: "Connection", params: protocol.ChatSendParams, session: str, run_agent: RunAgent
     ) -> None:
         self._client = client
         self._folder = params.workspace_folder
-        self._session = session
+        self.session = session
         self._agent = params.agent
         self._run_agent = run_agent
         self._runners: dict[str, _Runner] = {
@@ -152,14 +152,14 @@ class ToolRunner:
 
     async def _is_allowed(self, call: ToolCall) -> bool:
         tool = self._offered[call.name]
-        key = (self._folder, self._session, call.name, msgspec.json.encode(tool.definition))
+        key = (self._folder, self.session, call.name, msgspec.json.encode(tool.definition))
         if key in self._client.remembered_tools:
             return True
         if self._is_alone:
             return False
         question = protocol.ToolApproveParams(
             workspace_folder=self._folder,
-            session=self._session,
+            session=self.session,
             agent=self._agent,
             server=tool.server,
             tool=call.name,
@@ -203,7 +203,7 @@ class ToolRunner:
                 server=tool.server,
                 tool=tool.tool,
                 arguments=call.arguments,
-                session=self._session,
+                session=self.session,
                 agent=self._agent,
             ),
         )
@@ -216,7 +216,7 @@ class ToolRunner:
 
     async def _ask_memory(self, call: ToolCall) -> ToolResult:
         params = protocol.MemoryQueryParams(
-            self._folder, session=self._session, tool=call.name, arguments=call.arguments
+            self._folder, session=self.session, tool=call.name, arguments=call.arguments
         )
         return ToolResult((await api.memory.query(self._client, params)).text)
 
@@ -226,7 +226,7 @@ class ToolRunner:
 
     async def _call_agents(self, call: ToolCall) -> ToolResult:
         params = protocol.AgentCallParams(
-            self._folder, session=self._session, agent=self._agent, tool=call.name, arguments=call.arguments
+            self._folder, session=self.session, agent=self._agent, tool=call.name, arguments=call.arguments
         )
         answer = await api.agent.call(self._client, params)
         return ToolResult(answer.text, answer.is_error)

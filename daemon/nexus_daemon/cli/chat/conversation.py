@@ -143,8 +143,6 @@ class _Chat:
             result = self._client.ask(api.chat.send, params)
         finally:
             self._screen.flush()
-        if result.forked:
-            output.beside(f"Another window went on in {self._name}: this chat is now in {result.session}.\n")
         self._session = result.session
         self._compacted = None
         return result

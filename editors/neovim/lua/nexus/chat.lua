@@ -41,8 +41,11 @@ local function append(chat, piece, is_new_line)
     vim.api.nvim_buf_set_lines(chat.buffer, last - 1, last, false, lines)
   end
   vim.bo[chat.buffer].modified = false
-  for _, window in ipairs(vim.fn.win_findbuf(chat.buffer)) do
-    vim.api.nvim_win_set_cursor(window, { vim.api.nvim_buf_line_count(chat.buffer), 0 })
+  local prompt = vim.api.nvim_buf_line_count(chat.buffer)
+  for _, window in ipairs(vim.fn.win_findbuf(chat.buffer)) do -- one that is typed in follows by itself
+    if window ~= vim.api.nvim_get_current_win() then
+      vim.api.nvim_win_set_cursor(window, { prompt, 0 })
+    end
   end
 end
 
@@ -114,20 +117,28 @@ local function send(chat, token, message)
   end
   chat.kind = nil
   local params = { message = message, session = chat.session, partialResultToken = token }
-  chat.request = {}
+  local request = {}
+  chat.request = request
   nexus.start(chat.folder, function(client)
+    if chat.request ~= request then -- cancelled before the daemon was ready
+      return
+    end
     params.workspaceFolder = vim.uri_from_fname(chat.folder)
-    local _, id = client:request('nexus/chat/send', params, function(err, result)
-      finish(chat, err and err.message, result)
+    request.client = client
+    _, request.id = client:request('nexus/chat/send', params, function(err, result)
+      if chat.request == request then
+        finish(chat, err and err.message, result)
+      end
     end)
-    chat.request = { client = client, id = id }
   end)
 end
 
 local function cancel(chat)
   local request = chat.request
-  if request and request.id then
-    request.client:cancel_request(request.id)
+  if request then
+    if request.id then
+      request.client:cancel_request(request.id)
+    end
     finish(chat, 'Cancelled. What was said is kept.') -- Neovim drops the reply to a cancelled request
   end
 end
