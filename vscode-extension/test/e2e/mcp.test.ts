@@ -124,7 +124,7 @@ test("a tool can be allowed for the conversation", async () => {
 test("a tool that the settings deny is not offered", async () => {
   writeFileSync(
     path.join(folder, ".nexus3/config.json"),
-    JSON.stringify({ provider: { name: "editor" }, permissions: { deny: [WRITE] } }),
+    JSON.stringify({ provider: { name: "none" }, permissions: { deny: [WRITE] } }),
   );
   await until(
     async () => (await other.request("nexus/config/effective", { workspaceFolder: uriOf(folder) })).config,
