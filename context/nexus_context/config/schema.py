@@ -532,7 +532,7 @@ class ChatSection(SettingsSection):
         default=2_000_000,
         description="Tokens of one turn, sent and answered, from the provider's cache or not.",
     )
-    max_usd: Annotated[float, Field(gt=0, le=10_000)] = Field(
+    max_usd: Annotated[float, Field(ge=0.0001, le=10_000)] = Field(
         default=5.0,
         description="US dollars of one turn, at list prices; a model without a price has the other limits.",
     )

@@ -86,6 +86,7 @@ def test_the_defaults() -> None:
         },
         "mcp": {"read_mcp_json": True, "read_vscode": True},
         "views": {"show": "auto", "conversations": True},
+        "chat": {"max_steps": 50, "max_tokens": 2_000_000, "max_usd": 5.0},
         "daemon": {"idle_minutes": 30.0},
     }
 
