@@ -22,7 +22,7 @@ beforeAll(
   prepared(async () => {
     folder = path.join(world().root, "workspaces/mcp");
     mkdirSync(path.join(folder, ".nexus3"), { recursive: true });
-    leaveModelToEditor(folder);
+    leaveModelToEditor(folder, "none");
     writeFileSync(path.join(folder, "AGENTS.md"), "# Agents\n\nBe kind.\n");
     writeFileSync(path.join(folder, "hello.txt"), "The gate closes at six.\n");
     writeFileSync(path.join(folder, "noon.txt"), "Noon is at twelve.\n");

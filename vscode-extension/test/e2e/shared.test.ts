@@ -17,7 +17,7 @@ let two: Neovim;
 beforeAll(
   prepared(async () => {
     folder = path.join(copyExample(world(), "shared"), "backend/auth-service");
-    leaveModelToEditor(folder);
+    leaveModelToEditor(folder, "none");
     const file = path.join(folder, ".nexus3/NEXUS.md");
     one = await Neovim.open(world(), "one", folder, file);
     two = await Neovim.open(world(), "two", folder, file);

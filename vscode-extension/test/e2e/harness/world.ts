@@ -164,11 +164,14 @@ export function copyExample(world: World, name: string, part = "company"): strin
   return target;
 }
 
-/** Names no provider for a folder, so that the editor's model answers: the example's user has one. */
-export function leaveModelToEditor(folder: string): void {
+/**
+ * The editor's model answers in a folder: the example's user has a provider, which would be asked. With `none` the
+ * settings, not what is picked in the editor, say for which model everything is counted.
+ */
+export function leaveModelToEditor(folder: string, name: "editor" | "none" = "editor"): void {
   const file = path.join(folder, ".nexus3/config.json");
   const settings = existsSync(file) ? (JSON.parse(readFileSync(file, "utf8")) as { provider?: object }) : {};
-  writeFileSync(file, JSON.stringify({ ...settings, provider: { ...settings.provider, name: "none" } }));
+  writeFileSync(file, JSON.stringify({ ...settings, provider: { ...settings.provider, name } }));
 }
 
 /** Links to the programs of this process's path, as a shell would find them, and to the `node` of the editor. */
