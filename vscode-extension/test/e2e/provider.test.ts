@@ -56,7 +56,9 @@ test("the provider's model answers, after a call that the user allows, and the t
   await bench.response("At six.").waitFor();
   await bench.response("2 requests to claude-sonnet-4-6: 240 tokens, $0.0012.").waitFor();
   expect(JSON.stringify(provider.requests[1]?.messages)).toContain("The gate closes at six.");
-  expect(heard().filter(({ messages }) => JSON.stringify(messages ?? []).includes("gate close"))).toEqual([]);
+  expect(
+    heard().filter(({ messages }) => JSON.stringify(messages ?? []).includes("When does the gate close?")),
+  ).toEqual([]);
   expect(await written()).toEqual(["user", "assistant", "tool", "assistant"]);
   await until(
     () => bench.ready(),
