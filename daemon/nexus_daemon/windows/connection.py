@@ -53,7 +53,7 @@ class Connection:
         self.capabilities = ClientCapabilities()
         self.lenses = ClientRefresh(partial(server.request, REFRESH_LENSES, timeout_s=REPLY_S))
         self.contexts = ContextDocuments(self._refresh_content)
-        self.provider: Target | None = None  # that the user chose instead of the settings'
+        self.provider: Target | None = None  # that the user chose instead of that of the settings
         self.remembered_tools: set[tuple[object, ...]] = set()  # calls that the user need not be asked for
         self._server = server
         self._start = start

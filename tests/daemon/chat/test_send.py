@@ -431,6 +431,32 @@ def test_an_answer_that_waits_to_be_recorded_is_not_lost_by_a_cancellation(
     check(tmp_path, story, ["Whole."], ["Whole, too."])
 
 
+def test_a_call_that_is_cancelled_while_it_runs_may_have_been_carried_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun = asyncio.Event()
+
+    async def hang(*_: object) -> None:
+        begun.set()
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr("nexus_daemon.api.mcp.call", hang)
+
+    async def story(chat: Chat) -> None:
+        await chat.approve()
+        sent = chat.begin()
+        await chat.allow()
+        await chat.allow(2)
+        await asyncio.wait_for(begun.wait(), 10.0)
+        chat.talk.send(tell("$/cancelRequest", {"id": sent}))
+        await chat.outcome(sent)
+        assert (await chat.send("Again."))["steps"] == 1
+        told = [message["content"] for message in await chat.messages() if message["role"] == "tool"]
+        assert told == [tools.INTERRUPTED, tools.CANCELLED]
+
+    check(tmp_path, story, [ADD, msgspec.structs.replace(ADD, id="toolu_2")], ["Whole."])
+
+
 def test_one_turn_of_a_conversation_runs_at_a_time(tmp_path: Path) -> None:
     gate = Gate()
 

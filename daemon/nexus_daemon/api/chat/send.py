@@ -106,7 +106,7 @@ class _Turn:
         while True:
             answer, context = await self._answer(context)
             spending.add(context.model, answer.usage)
-            usage = None if answer.usage is None else _usage_of(answer)
+            usage = _usage_of(answer)
             self._stream.add(ChatItem("usage", provider_usage=usage))
             message = _named(answer.message, context)
             is_empty = not message.tool_calls and not text_of(message) and answer.stop_reason != PAUSED

@@ -35,6 +35,7 @@ APPROVE_S = 120.0
 MOST_AT_ONCE = 8
 
 CANCELLED = "The user cancelled before this call was run."
+INTERRUPTED = "The user cancelled while this call ran: it may have been carried out."
 REFUSED = "The user did not allow this call. Do not repeat it; ask what to do instead."
 FAILED = "The call failed: {reason}"
 UNKNOWN = "There is no tool {name}. Offered: {offered}."
@@ -105,7 +106,7 @@ class ToolRunner:
             try:
                 results[index] = await self._run(call)
             except asyncio.CancelledError:
-                results[index] = ToolResult(CANCELLED, is_error=True)
+                results[index] = ToolResult(INTERRUPTED, is_error=True)
                 raise
             tell(call, results[index])
 
