@@ -32,14 +32,14 @@ def streams(run: Run) -> Iterator[Measured]:
     """Anthropic's messages. The SDK's client keeps its connection; Nexus connects for each request."""
     import anthropic
 
-    from nexus_daemon.providers import Target, TextDelta, stream
+    from nexus_daemon.providers import Provider, Target, TextDelta
 
     with _provider() as url, asyncio.Runner() as runner:
         client = anthropic.AsyncAnthropic(api_key="key", base_url=url, max_retries=0)
 
         async def by_nexus() -> tuple[float, float]:
             begin, cpu, first = time.perf_counter(), time.process_time(), 0.0
-            async for item in stream(Target("anthropic", url, "key"), BODY):
+            async for item in Provider(Target("anthropic", url, "key")).stream(BODY):
                 if not first and isinstance(item, TextDelta):
                     first = time.perf_counter() - begin
             return (time.process_time() - cpu) * 1000, first * 1000

@@ -5,7 +5,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from nexus_daemon.providers import Answer, ProviderError, Target, TextDelta, ThinkingDelta, stream
+from nexus_daemon.providers import Answer, Provider, ProviderError, Target, TextDelta, ThinkingDelta
 from support.provider_streams import STREAMS
 from support.streaming_provider import Reply, streaming_provider
 
@@ -41,14 +41,15 @@ def ask(
             target = Target(provider, server.url, key, headers or {})
             text, thinking, answer, error = "", "", None, None
             try:
-                async for item in stream(target, body or body_for(provider)):
-                    assert answer is None
-                    if isinstance(item, TextDelta):
-                        text += item.text
-                    elif isinstance(item, ThinkingDelta):
-                        thinking += item.text
-                    else:
-                        answer = item
+                async with Provider(target) as connection:
+                    async for item in connection.stream(body or body_for(provider)):
+                        assert answer is None
+                        if isinstance(item, TextDelta):
+                            text += item.text
+                        elif isinstance(item, ThinkingDelta):
+                            thinking += item.text
+                        else:
+                            answer = item
             except ProviderError as raised:
                 error = raised
             return Result(text, thinking, answer, error, server.requests)

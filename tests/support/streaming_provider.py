@@ -2,7 +2,8 @@
 
 1. Each request takes the next reply of the script; the last one answers all others.
 2. The chunks of a reply are written one by one, each as a chunk of HTTP; between them the loop has its turn.
-3. After its chunks a reply ends, breaks off (`is_broken`), or hangs until the client leaves (`hangs`).
+3. After its chunks a reply ends, breaks off (`is_broken`), or hangs until the client leaves (`hangs`). Its
+   connection takes another request if the reply `keeps_alive`.
 """
 
 import asyncio
@@ -23,6 +24,7 @@ class Reply(NamedTuple):
     kind: str = SSE
     is_broken: bool = False
     hangs: bool = False
+    keeps_alive: bool = False
     delay_s: float = 0.0
 
 
@@ -35,15 +37,19 @@ class ProviderRequest(NamedTuple):
 
 
 class StreamingProvider:
-    """`requests` are all so far; `left` is set when a client closed its connection before the end."""
+    """`requests` are all so far; `connections` counts those that clients opened; `left` is set
+    when a client closed its connection before the end.
+    """
 
     def __init__(self, replies: Sequence[Reply], port: int) -> None:
         self.url = f"http://127.0.0.1:{port}"
         self.requests: list[ProviderRequest] = []
+        self.connections = 0
         self.left = asyncio.Event()
         self._replies = replies
 
-    async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
+        """Answer a request; whether the connection takes another one."""
         head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
         headers = {
             name.lower(): value for name, _, value in (line.partition(": ") for line in head[1:] if line)
@@ -58,7 +64,8 @@ class StreamingProvider:
         ]
         lines += [f"{name}: {value}" for name, value in reply.headers.items()]
         await asyncio.sleep(reply.delay_s)
-        writer.write("\r\n".join([*lines, "connection: close", "", ""]).encode())
+        connection = "keep-alive" if reply.keeps_alive else "close"
+        writer.write("\r\n".join([*lines, f"connection: {connection}", "", ""]).encode())
         for chunk in filter(None, reply.chunks):  # an empty chunk would be the end
             writer.write(b"%x\r\n%b\r\n" % (len(chunk), chunk))
             await writer.drain()
@@ -68,17 +75,24 @@ class StreamingProvider:
             self.left.set()
         elif not reply.is_broken:
             writer.write(b"0\r\n\r\n")
+        return reply.keeps_alive and not reply.is_broken
 
 
 @asynccontextmanager
 async def streaming_provider(*replies: Reply) -> AsyncIterator[StreamingProvider]:
     """The provider; at the end its connections are closed."""
     writers: list[asyncio.StreamWriter] = []
+    tasks: set[asyncio.Task[None]] = set()
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writers.append(writer)
+        task = asyncio.current_task()
+        assert task is not None
+        tasks.add(task)
+        provider.connections += 1
         try:
-            await provider.answer(reader, writer)
+            while await provider.answer(reader, writer):
+                pass
         except (ConnectionError, asyncio.IncompleteReadError):
             provider.left.set()
         finally:
@@ -93,6 +107,8 @@ async def streaming_provider(*replies: Reply) -> AsyncIterator[StreamingProvider
         for writer in writers:
             writer.close()
         await server.wait_closed()
+        if tasks:
+            await asyncio.wait(tasks, timeout=2)
 
 
 def events(*values: Mapping[str, Any]) -> bytes:

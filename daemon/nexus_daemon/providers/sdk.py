@@ -1,6 +1,6 @@
 """What the modules of all APIs share: the HTTP client below an SDK, and what its exceptions mean.
 
-1. A client lives for one request: closing it closes the connection at once. TLS settings are read once.
+1. A client lives for one turn: closing it closes its connections at once. TLS settings are read once.
 2. No redirect is followed, and an answer has at most LARGEST_ANSWER bytes.
 3. Timeouts are the client's own; an SDK that sends without one cannot lift them.
 4. What SDKs and HTTP clients log quotes addresses, headers and answers: only its place is logged.
@@ -19,6 +19,8 @@ from nexus_daemon.providers.target import Target
 from nexus_daemon.servers.http_client import AnswerTooLargeError, BoundedStream
 
 CONNECT_S = 10.0
+IDLE_S = 60.0
+"""Seconds that a connection stays open between two requests, while tools run."""
 SILENCE_S = 120.0
 """Seconds between two chunks of an answer."""
 LOADING_S = 600.0
@@ -31,7 +33,7 @@ for _package in ("anthropic", "openai", "google_genai", "httpx2", "httpcore2"):
 
 
 def open_http(target: Target) -> httpx2.AsyncClient:
-    """A client for one request."""
+    """A client for the requests of one turn."""
     silence_s = LOADING_S if target.provider == "openai-compatible" else SILENCE_S
     timeout = httpx2.Timeout(silence_s, connect=CONNECT_S)
 
@@ -41,6 +43,7 @@ def open_http(target: Target) -> httpx2.AsyncClient:
     return httpx2.AsyncClient(
         verify=tls_settings(),
         timeout=timeout,
+        limits=httpx2.Limits(keepalive_expiry=IDLE_S),
         follow_redirects=False,
         event_hooks={"request": [set_timeout], "response": [_bound]},
     )

@@ -1,11 +1,12 @@
-"""`stream`: one request, its retries, and every failure as a ProviderError.
+"""`Provider.stream`: one request, its retries, and every failure as a ProviderError.
 
 1. The SDK is imported in a worker thread when its provider is first used.
 2. Until an answer begins, RETRIES more attempts follow an error that may pass: after the provider's delay, or
    FIRST_DELAY_S, doubled each time. Waiting for more than LONGEST_WAIT_S in all is an error that says how
    long the provider's delay is.
 3. Once an answer has begun nothing is sent again.
-4. A cancelled task or a closed iterator closes the connection at once.
+4. A cancelled task or a closed iterator closes the connection at once. A whole answer leaves it open for the
+   next request of the turn.
 """
 
 import asyncio
@@ -16,7 +17,7 @@ import sys
 from collections.abc import AsyncIterator, Mapping
 from contextlib import aclosing, suppress
 from random import random
-from typing import Any, NamedTuple, Protocol, cast
+from typing import Any, NamedTuple, Protocol, Self, cast
 
 from nexus_daemon.providers.answer import AnswerItem, ModelAnswer
 from nexus_daemon.providers.provider_error import ProviderError
@@ -27,6 +28,8 @@ logger = logging.getLogger(__name__)
 RETRIES = 2
 FIRST_DELAY_S = 0.5
 LONGEST_WAIT_S = 60.0
+LONGEST_END_S = 0.5
+"""Seconds that a server may take to end an answer that is whole."""
 
 
 class ProviderApi(Protocol):
@@ -64,43 +67,67 @@ _PACKAGES: Mapping[str, _Package] = {
 _FORM_ERRORS = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
 
 
-async def stream(target: Target, body: Mapping[str, Any]) -> AsyncIterator[AnswerItem]:
-    """Send a body in the format FORMATS[target.provider] and yield the answer as it comes, an Answer at last.
+class Provider:
+    """A provider for the requests of one turn, on one connection. Lives on the event loop."""
 
-    Gemini's format has no model: the caller adds it to the body as `model`. Raises ProviderError; ValueError
-    for a body without a model.
-    """
-    package = _PACKAGES.get(target.provider)
-    if package is None:
-        raise ProviderError(f"{target.provider!r} is not a provider that answers.", kind="refused")
-    if "model" not in body:
-        raise ValueError("the body has no model")
-    _check_headers(target, package.key_header)
-    is_imported = hasattr(sys.modules.get(package.module), "connect")
-    api = _import_api(package) if is_imported else await asyncio.to_thread(_import_api, package)
-    sdk = importlib.import_module("nexus_daemon.providers.sdk")
-    http, events, answer = sdk.open_http(target), _Events(), None
-    try:
-        client = api.connect(target, http)
-        events.source = await _send(api, client, target=target, body=body)
-        async with aclosing(cast("Any", api.read(events))) as items:
-            async for item in items:
-                if isinstance(item, ModelAnswer):
-                    answer = item
-                yield item
-    except ProviderError:
-        raise
-    except (*api.ERRORS, *sdk.HTTP_ERRORS) as error:
-        raise sdk.provider_error(error, target) from None
-    except _FORM_ERRORS:
-        logger.info("An answer of %s is not in the form of its API.", target.provider, exc_info=True)
-        raise sdk.broken_answer(target) from None
-    finally:
-        await http.aclose()
-        with suppress(*api.ERRORS, *sdk.HTTP_ERRORS, *_FORM_ERRORS):
-            await events.run_out()
-    if answer is None:
-        raise sdk.early_end(target) if events.have_begun else sdk.broken_answer(target)
+    def __init__(self, target: Target) -> None:
+        self.target = target
+        self._http: Any = None
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close the connection; the next request opens another one."""
+        http, self._http = self._http, None
+        if http is not None:
+            await http.aclose()
+
+    async def stream(self, body: Mapping[str, Any]) -> AsyncIterator[AnswerItem]:
+        """Send a body in the format FORMATS[target.provider]; yield what comes, an Answer at last.
+
+        Gemini's format has no model: the caller adds it to the body as `model`. Raises ProviderError;
+        ValueError for a body without a model.
+        """
+        target = self.target
+        package = _PACKAGES.get(target.provider)
+        if package is None:
+            raise ProviderError(f"{target.provider!r} is not a provider that answers.", kind="refused")
+        if "model" not in body:
+            raise ValueError("the body has no model")
+        _check_headers(target, package.key_header)
+        is_imported = hasattr(sys.modules.get(package.module), "connect")
+        api = _import_api(package) if is_imported else await asyncio.to_thread(_import_api, package)
+        sdk = importlib.import_module("nexus_daemon.providers.sdk")
+        if self._http is None:
+            self._http = sdk.open_http(target)
+        errors = (*api.ERRORS, *sdk.HTTP_ERRORS)
+        events, answer = _Events(), None
+        try:
+            client = api.connect(target, self._http)
+            events.source = await _send(api, client, target=target, body=body)
+            async with aclosing(cast("Any", api.read(events))) as items:
+                async for item in items:
+                    if isinstance(item, ModelAnswer):
+                        answer = item
+                    yield item
+        except ProviderError:
+            raise
+        except errors as error:
+            raise sdk.provider_error(error, target) from None
+        except _FORM_ERRORS:
+            logger.info("An answer of %s is not in the form of its API.", target.provider, exc_info=True)
+            raise sdk.broken_answer(target) from None
+        finally:
+            if answer is None or not await events.have_ended(*errors):
+                await self.close()
+                with suppress(*errors, *_FORM_ERRORS):
+                    await events.run_out()
+        if answer is None:
+            raise sdk.early_end(target) if events.have_begun else sdk.broken_answer(target)
 
 
 class _Events:
@@ -119,6 +146,14 @@ class _Events:
         event = await anext(self.source)
         self.have_begun = True
         return event
+
+    async def have_ended(self, *errors: type[Exception]) -> bool:
+        """Whether nothing follows a whole answer: then its connection serves the next request, too."""
+        with suppress(TimeoutError, *errors, *_FORM_ERRORS):
+            async with asyncio.timeout(LONGEST_END_S):
+                await self.run_out()
+                return True
+        return False
 
     async def run_out(self) -> None:
         """End the SDK's generators, once its connection is closed: else they outlive the request."""

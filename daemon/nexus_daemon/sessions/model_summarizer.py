@@ -154,13 +154,15 @@ class _ProviderModel:
 
 
 async def _answer_of(target: "Target", body: dict[str, Any]) -> str:
-    """The text of a provider's answer. NexusError if it has none."""
-    from nexus_daemon import providers
+    """The text of a provider's answer. Raises ProviderError."""
+    from nexus_daemon.providers import Answer, Provider
 
-    async for piece in providers.stream(target, body):
-        if isinstance(piece, providers.Answer):
-            return text_of(piece.message)
-    raise NexusError("the answer ended early")
+    text = ""
+    async with Provider(target) as provider:
+        async for item in provider.stream(body):
+            if isinstance(item, Answer):
+                text = text_of(item.message)
+    return text
 
 
 def _body(task: SummaryTask, limit: int, *, model: str, provider: str) -> dict[str, Any]:

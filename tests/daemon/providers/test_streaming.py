@@ -9,7 +9,7 @@ import pytest
 from nexus_context import ContextManager, Message, Options, Request, assemble
 from nexus_context.conversation.agent_result import ProviderUsage
 from nexus_context.conversation.message import ToolCall
-from nexus_daemon.providers import FORMATS, Answer, Target, stream
+from nexus_daemon.providers import FORMATS, Answer, Provider, Target
 from nexus_daemon.providers import streaming as retries
 from support.provider_asking import KEY, ask, body_for
 from support.provider_streams import STREAMS, TEXT, THOUGHT, TOOL
@@ -76,10 +76,12 @@ def test_chunks_are_cut_anywhere(provider: str) -> None:
     replies = [Reply([data[:cut], data[cut:]]) for cut in cuts]
 
     async def run() -> None:
-        async with streaming_provider(*replies, Reply(single_bytes)) as server:
+        async with (
+            streaming_provider(*replies, Reply(single_bytes)) as server,
+            Provider(Target(provider, server.url, KEY)) as connection,
+        ):
             for reply in (*replies, Reply(single_bytes)):
-                target = Target(provider, server.url, KEY)
-                items = [item async for item in stream(target, body_for(provider))]
+                items = [item async for item in connection.stream(body_for(provider))]
                 assert items[-1] == whole, reply
 
     asyncio.run(run())

@@ -18,7 +18,7 @@ from nexus_daemon.api.chat.tools import (
     result_message,
 )
 from nexus_daemon.protocol.chat import ChatItem, ChatOptions, ChatSendParams, ChatSendResult
-from nexus_daemon.providers import FORMATS, Answer, ProviderError, Target, TextDelta, ThinkingDelta, stream
+from nexus_daemon.providers import FORMATS, Answer, Provider, ProviderError, TextDelta, ThinkingDelta
 from nexus_daemon.providers.configured import describe_target, find_target
 
 if TYPE_CHECKING:
@@ -64,8 +64,9 @@ async def _take_turn(
     assert task is not None  # noqa: S101 - a coroutine runs in one
     running[key] = task
     try:
-        turn = _Turn(client, msgspec.structs.replace(params, session=session), target, spending)
-        return await turn.run()
+        async with Provider(target) as provider:
+            turn = _Turn(client, msgspec.structs.replace(params, session=session), provider, spending)
+            return await turn.run()
     finally:
         del running[key]
 
@@ -80,11 +81,11 @@ class _Turn:
     """One turn of a conversation. Lives on the event loop."""
 
     def __init__(
-        self, client: "Connection", params: ChatSendParams, target: Target, spending: TurnSpending
+        self, client: "Connection", params: ChatSendParams, provider: Provider, spending: TurnSpending
     ) -> None:
         self._client = client
         self._params = params
-        self._target = target
+        self._provider = provider
         self._spending = spending
         self._options = params.options or ChatOptions()
         self._session = params.session or "main"
@@ -159,7 +160,9 @@ class _Turn:
     def _announce(self, context: protocol.AssembledContext) -> None:
         """Say once in a conversation who is sent it."""
         if context.parent_turn is None:
-            text = f"This conversation goes to {describe_target(self._target)}, model {context.model}."
+            text = (
+                f"This conversation goes to {describe_target(self._provider.target)}, model {context.model}."
+            )
             self._stream.add(ChatItem("notice", text=text))
 
     async def _assemble(self) -> protocol.AssembledContext:
@@ -172,7 +175,7 @@ class _Turn:
                 session=self._session,
                 agent=params.agent,
                 message=self._message,
-                format=FORMATS[self._target.provider],
+                format=FORMATS[self._provider.target.provider],
                 attachments=params.attachments,
                 files=params.files,
                 options=protocol.AssembleOptions(
@@ -202,17 +205,18 @@ class _Turn:
         An answer that ends early is recorded as far as it came.
         """
         said: list[str] = []
+        answer: Answer | None = None
         try:
-            async for piece in stream(self._target, {"model": context.model, **(context.request or {})}):
-                match piece:
+            async for item in self._provider.stream({"model": context.model, **(context.request or {})}):
+                match item:
                     case TextDelta():
-                        said.append(piece.text)
-                        self._stream.add_text("text", piece.text)
+                        said.append(item.text)
+                        self._stream.add_text("text", item.text)
                     case ThinkingDelta():
-                        self._stream.add_text("thinking", piece.text)
+                        self._stream.add_text("thinking", item.text)
                     case Answer():
                         self._stream.flush()
-                        return piece, context
+                        answer = item
         except ProviderError as error:
             if error.kind == "overflow" and not said and not self._is_compacted:
                 return await self._answer(await self._compacted(error))
@@ -221,7 +225,8 @@ class _Turn:
         except asyncio.CancelledError:
             await self._append_partial(context, said, None)
             raise
-        raise RequestError("The provider's answer ended early. Send the message again.", code="chat-failed")
+        assert answer is not None  # noqa: S101 - a stream ends with an answer or an error
+        return answer, context
 
     async def _compacted(self, error: ProviderError) -> protocol.AssembledContext:
         """The request once more, after a compaction: the provider calls it too long."""
