@@ -46,6 +46,7 @@ class ChatItem(Sparse, frozen=True):
     name: str | None = None  # of the tool
     arguments: Any = msgspec.UNSET  # of the tool call
     is_error: bool = False  # the tool failed, or was not run
+    agent: str | None = None  # of a call and its result: the agent that the turn started, whose call it is
     provider_usage: ProviderUsage | None = None  # what the provider counted of the step
 
 

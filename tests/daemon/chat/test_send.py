@@ -348,6 +348,7 @@ def test_a_context_that_is_too_long_is_compacted_and_sent_once_more(tmp_path: Pa
         answer = await chat.send("Go on.", partialResultToken="t")
         assert answer["steps"] == 1
         assert len(chat.provider.requests) == 3  # the second one asks for the summary
+        assert answer["spending"]["lacks"] == ["the request for a summary"]
         first, _, second = (json.dumps(body["messages"]) for body in chat.provider.requests)
         assert len(second) < len(first)
         notices = [item["text"] for item in chat.items("t") if item["kind"] == "notice"]
@@ -477,6 +478,25 @@ def test_one_turn_of_a_conversation_runs_at_a_time(tmp_path: Path) -> None:
     check(tmp_path, story, ["Half", gate, " done."])
 
 
+def test_a_turn_that_goes_on_in_a_fork_holds_the_fork(tmp_path: Path) -> None:
+    first, second = Gate(), Gate()
+
+    async def story(chat: Chat) -> None:
+        sent = chat.begin()
+        await wait_until(first.reached.is_set)
+        await chat.ask("session/append", messages=[{"role": "user", "content": "From elsewhere."}])
+        first.opened.set()
+        await wait_until(second.reached.is_set)
+        listed = (await chat.ask("session/list"))["sessions"]
+        fork = next(info["session"] for info in listed if info["session"] != "main")
+        assert await chat.refused("chat/send", message="Me, too.", session=fork) == "chat-busy"
+        second.opened.set()
+        assert (await chat.outcome(sent))["result"]["session"] == fork
+        assert (await chat.send("Again.", session=fork))["session"] == fork
+
+    check(tmp_path, story, ["Half", first, Call("c1", "list_agents")], ["No", second, "body."], ["Here."])
+
+
 @pytest.mark.parametrize(
     ("settings", "word"),
     [
@@ -512,14 +532,19 @@ def test_an_agent_works_on_its_task_and_reports(tmp_path: Path) -> None:
     spawn = Call("c1", "spawn_agent", {"agent_id": "auth", "task": "Find the bug."})
 
     async def story(chat: Chat) -> None:
-        answer = await chat.send("Have someone find the bug.")
+        answer = await chat.send("Have someone find the bug.", partialResultToken="t")
         assert answer["steps"] == 2
-        assert answer["spending"]["tokens"] == 3 * 120  # the agent's step, too
-        assert await chat.roles("agent:auth") == ["user", "assistant"]
+        assert answer["spending"]["tokens"] == 4 * 120  # the agent's steps, too
+        calls = [(item["name"], item.get("agent")) for item in chat.items("t") if item["kind"] == "toolCall"]
+        assert calls == [("spawn_agent", None), ("list_agents", "auth")]
+        said = "".join(item["text"] for item in chat.items("t") if item["kind"] == "text")
+        assert said == "Found."
+        assert await chat.roles("agent:auth") == ["user", "assistant", "tool", "assistant"]
         report = (await chat.messages())[2]
         assert "It is done, and reports:\nIt is in pool.close." in report["content"]
 
-    check(tmp_path, story, [spawn], ["It is in pool.close."], ["Found."])
+    looks = [Call("c2", "list_agents")]
+    check(tmp_path, story, [spawn], looks, ["It is in pool.close."], ["Found."])
 
 
 @pytest.mark.parametrize("limit", [{"maxTokens": 300}, {"maxUsd": 0.0015}])

@@ -63,7 +63,8 @@ export async function sendTurn(nexus: Nexus, scope: Scope, params: ChatSendParam
     isUnrecorded = false;
   });
   const onItems = (items: readonly ChatItem[]): void => {
-    if (items.some(({ kind }) => kind === "text" || kind === "toolCall")) isSaid = isUnrecorded = true;
+    const own = items.filter(({ agent }) => agent === undefined);
+    if (own.some(({ kind }) => kind === "text" || kind === "toolCall")) isSaid = isUnrecorded = true;
     items.forEach(show);
   };
   try {
@@ -83,12 +84,13 @@ export async function sendTurn(nexus: Nexus, scope: Scope, params: ChatSendParam
 /** Shows the items of a turn. Thinking is a line each time that it begins. */
 function shower({ stream, notices }: Scope): (item: ChatItem) => void {
   let before = "";
-  return ({ kind, text = "", name = "" }) => {
+  return ({ kind, text = "", name = "", agent }) => {
     if (kind === "text") stream.markdown(text);
     else if (kind === "notice") {
       stream.progress(text); // at once: it says who is sent the conversation
       notices.add([plain(text)]);
-    } else if (kind === "toolCall") stream.progress(`${doingOf(name)} (${name})`);
+    } else if (kind === "toolCall")
+      stream.progress(`${agent === undefined ? "" : `${agent}: `}${doingOf(name)} (${name})`);
     else if (kind === "thinking" && before !== kind) stream.progress("Thinking");
     before = kind;
   };

@@ -834,6 +834,8 @@ export interface ChatItem {
   arguments?: Json;
   /** the tool failed, or was not run */
   isError?: boolean;
+  /** of a call and its result: the agent that the turn started, whose call it is */
+  agent?: string;
   /** what the provider counted of the step */
   providerUsage?: ProviderUsage;
 }

@@ -63,12 +63,14 @@ async def _take_turn(
     task = asyncio.current_task()
     assert task is not None  # noqa: S101 - a coroutine runs in one
     running[key] = task
+    stream = ChatStream(client, params.partial_result_token, agent=above and params.agent)
     try:
         async with Provider(target) as provider:
-            turn = _Turn(client, msgspec.structs.replace(params, session=session), provider, spending)
-            return await turn.run()
+            params = msgspec.structs.replace(params, session=session)
+            return await _Turn(client, params, provider, spending=spending, stream=stream).run()
     finally:
-        del running[key]
+        for key in [key for key, other in running.items() if other is task]:  # that of a fork, too
+            del running[key]
 
 
 async def _session_of(client: "Connection", params: ChatSendParams) -> str:
@@ -81,7 +83,13 @@ class _Turn:
     """One turn of a conversation. Lives on the event loop."""
 
     def __init__(
-        self, client: "Connection", params: ChatSendParams, provider: Provider, spending: TurnSpending
+        self,
+        client: "Connection",
+        params: ChatSendParams,
+        provider: Provider,
+        *,
+        spending: TurnSpending,
+        stream: ChatStream,
     ) -> None:
         self._client = client
         self._params = params
@@ -92,7 +100,7 @@ class _Turn:
         self._message: Message | None = (
             params.message if isinstance(params.message, Message) else Message("user", params.message)
         )
-        self._stream = ChatStream(client, params.partial_result_token)
+        self._stream = stream
         self._tools = ToolRunner(client, params, self._session, self._run_agent)
         self._parent: str | None = None
         self._last_append: protocol.AppendResult | None = None
@@ -153,7 +161,13 @@ class _Turn:
             raise RequestError(NOT_RUN.format(limit=limit), code="chat-failed")
         asked = self._options
         options = ChatOptions(max_steps=asked.max_steps, max_tokens=asked.max_tokens, max_usd=asked.max_usd)
-        params = ChatSendParams(self._params.workspace_folder, agent=agent, message=task, options=options)
+        params = ChatSendParams(
+            self._params.workspace_folder,
+            agent=agent,
+            message=task,
+            options=options,
+            partial_result_token=self._params.partial_result_token,
+        )
         result = await _take_turn(self._client, params, self._spending)
         return text_of(result.message)
 
@@ -241,6 +255,8 @@ class _Turn:
                 f"{error} Compacting the conversation did not help: {failure}", code="chat-failed"
             ) from failure
         receipt = result.receipt
+        if receipt.model is not msgspec.UNSET:
+            self._spending.include(0, None, ["the request for a summary"])
         text = (
             f"The context was too long for the model. A summary replaced {receipt.replaced_messages:,} "
             "messages, and it is sent once more."
@@ -319,6 +335,9 @@ class _Turn:
             self._stream.add(ChatItem("notice", text=text))
             self._session, self._is_forked = appended.session, True
             self._tools.session = appended.session
+            path, task = self._client.folders.at(step.workspace_folder).path, asyncio.current_task()
+            assert task is not None  # noqa: S101 - a coroutine runs in one
+            self._client.daemon.running_chats[path, appended.session] = task
 
 
 def _usage_of(answer: Answer) -> protocol.ProviderUsage | None:

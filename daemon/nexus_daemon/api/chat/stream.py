@@ -7,6 +7,8 @@ after what was sent before it: nobody sees a difference, and the client has fewe
 import asyncio
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from nexus_daemon.lsp.progress import PROGRESS
 from nexus_daemon.protocol.chat import ChatItem, ChatParams
 
@@ -17,11 +19,15 @@ FRAME_S = 1 / 60
 
 
 class ChatStream:
-    """What the client is sent of one turn; without a token, nothing. Lives on the event loop."""
+    """What the client is sent of one turn; without a token, nothing. Lives on the event loop.
 
-    def __init__(self, client: "Connection", token: int | str | None) -> None:
+    Of a turn within a turn, that of an `agent`, it is sent the calls and their results, which name the agent.
+    """
+
+    def __init__(self, client: "Connection", token: int | str | None, *, agent: str | None = None) -> None:
         self._client = client
         self._token = token
+        self._agent = agent
         self._kind = ""
         self._texts: list[str] = []
         self._sent = 0.0  # when text was sent last, by the loop's clock
@@ -29,7 +35,7 @@ class ChatStream:
 
     def add_text(self, kind: str, text: str) -> None:
         """Send text of the answer or of thinking, soon."""
-        if self._token is None or not text:
+        if self._token is None or self._agent is not None or not text:
             return
         if kind != self._kind:
             self.flush()
@@ -46,6 +52,10 @@ class ChatStream:
     def add(self, item: ChatItem) -> None:
         """Send an item now, after the text before it."""
         self.flush()
+        if self._agent is not None:
+            if item.kind not in ("toolCall", "toolResult"):
+                return
+            item = msgspec.structs.replace(item, agent=self._agent)
         if self._token is not None:
             self._client.notify(PROGRESS, ChatParams(self._token, [item]))
 

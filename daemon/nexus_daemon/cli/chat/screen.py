@@ -116,21 +116,22 @@ class Screen:
                 self._thinks = True
         elif item.kind == "toolCall":
             self.flush()
-            self._dim(f"> {item.name} {short_json(item.arguments, LONGEST_CALL)}")
+            self._dim(f"{_of_agent(item)}> {item.name} {short_json(item.arguments, LONGEST_CALL)}")
         elif item.kind == "toolResult":
             text = item.text or ""
             size = output.counted(text.count("\n") + 1, "line")
-            self._dim(
-                f"  {item.name} failed: {short_json(text, LONGEST_CALL)}"
-                if item.is_error
-                else f"  {item.name}: {size}"
-            )
+            outcome = f" failed: {short_json(text, LONGEST_CALL)}" if item.is_error else f": {size}"
+            self._dim(f"{_of_agent(item)}  {item.name}{outcome}")
 
     def _dim(self, text: str) -> None:
         from rich.text import Text
 
         if self._console is not None:
             self._console.print(Text(visible_line(text), "dim"))
+
+
+def _of_agent(item: ChatItem) -> str:
+    return "" if item.agent is None else f"{item.agent} "
 
 
 def split_blocks(text: str) -> tuple[str, str]:

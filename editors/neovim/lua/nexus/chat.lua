@@ -51,6 +51,7 @@ end
 
 local function show(chat, item)
   local continues = chat.kind == item.kind
+  local agent = item.agent and item.agent .. ' ' or ''
   if item.kind == 'text' then
     append(chat, item.text or '', not continues)
   elseif item.kind == 'thinking' and not continues then
@@ -58,9 +59,9 @@ local function show(chat, item)
   elseif item.kind == 'notice' then
     append(chat, item.text, true)
   elseif item.kind == 'toolCall' then
-    append(chat, ('> %s %s'):format(item.name, shorten(item.arguments or {}, 200)), true)
+    append(chat, ('%s> %s %s'):format(agent, item.name, shorten(item.arguments or {}, 200)), true)
   elseif item.kind == 'toolResult' and item.isError then
-    append(chat, ('  %s failed: %s'):format(item.name, shorten(item.text or '', 200)), true)
+    append(chat, ('%s  %s failed: %s'):format(agent, item.name, shorten(item.text or '', 200)), true)
   end
   chat.kind = item.kind
 end
@@ -79,7 +80,8 @@ end
 --- Handler of nexus/tool/approve.
 function M.on_approve(_, params)
   local whose = params.server and (' of the MCP server ' .. params.server) or ''
-  local question = ('Allow the model to call %s%s?\n%s'):format(
+  local question = ('Allow %s to call %s%s?\n%s'):format(
+    params.agent and 'agent ' .. params.agent or 'the model',
     params.tool,
     whose,
     shorten(params.arguments, MOST_ARGUMENTS)
