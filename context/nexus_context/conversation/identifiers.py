@@ -343,11 +343,15 @@ class IdentifierIndex:
 
         return [mention for mention, _ in sorted(self._strengths.items(), key=score)]
 
-    def render(self, counter: TokenCounter, limit: int = 600) -> str:
-        """The note in at most `limit` tokens; empty if nothing is known or nothing fits."""
+    def render(self, counter: TokenCounter, limit: int = 600, *, first: str = "") -> str:
+        """The note in at most `limit` tokens, with the lines of `first` before the names; may be empty."""
         head = texts.text("identifiers_head").format(messages=self.messages)
+        if first:
+            head = f"{head}\n{first}"
         lines = list_of(self.ranked(), counter, limit, head=head)
-        return f"{head}\n{lines}" if lines else ""
+        if lines:
+            return f"{head}\n{lines}"
+        return head if first else ""
 
 
 def find(text: str, *, head: int = HEAD, tail: int = TAIL) -> list[Mention]:

@@ -46,7 +46,7 @@ from nexus_context.conversation.view import View
 from nexus_context.tokens import TokenCounter, count_message
 
 if TYPE_CHECKING:
-    from nexus_context.conversation.identifiers import IdentifierIndex
+    from nexus_context.conversation.cut_note import CutNote
 
 LARGEST_NEW = 0.5
 """Share of the room that a new tool result may take before others are cut for it."""
@@ -123,13 +123,13 @@ class _Replacement(NamedTuple):
 
 
 class _Cut(msgspec.Struct, frozen=True):
-    """One cut: what is left out, and what replaces it. `index` has read the messages up to `read`."""
+    """One cut: what is left out, and what replaces it. `note_source` has read the messages up to `read`."""
 
     start: int = 0
     head: int = 0
     note: Message | None = None
     note_tokens: int = 0
-    index: "IdentifierIndex | None" = None
+    note_source: "CutNote | None" = None
     read: int = 0
     replaced: Mapping[int, _Replacement] = {}
 
@@ -435,15 +435,15 @@ class Window:
         return bool(messages) and server_compaction(messages[0]) is not None
 
     def _cut_at(self, last: _Cut, start: int, head: int, note_room: int) -> _Cut:
-        index, read, note, tokens = last.index, last.read, None, 0
+        source, read, note, tokens = last.note_source, last.read, None, 0
         if note_room >= LEAST:
-            index = _index(self._history.gap.messages) if index is None else index.copy()
+            source = _new_note(self._history.gap.messages) if source is None else source.copy()
             begin = max(read, head)
             recent = max(begin, start - MOST_INDEXED)  # names of older ones would have faded
-            index.messages += recent - begin
-            index.extend(self._history.messages[recent:start])
+            source.skip(recent - begin)
+            source.extend(self._history.messages[recent:start])
             read = max(read, start)
-            text = index.render(self._counter, note_room - count_message(self._counter, ""))
+            text = source.render(self._counter, note_room - count_message(self._counter, ""))
             note = Message("user", text) if text else None
             tokens = count_message(self._counter, text) if text else 0
         anchor = self._anchor(head, start)
@@ -455,7 +455,7 @@ class Window:
             head=head,
             note=note,
             note_tokens=tokens,
-            index=index,
+            note_source=source,
             read=read,
             replaced=replaced,
         )
@@ -577,11 +577,9 @@ class Window:
         )
 
 
-def _index(unread: int) -> "IdentifierIndex":
-    """A new index that counts `unread` messages as read."""
+def _new_note(unread: int) -> "CutNote":
+    """A note of nothing that counts `unread` messages as read."""
     # many patterns: the first diagnostics of an editor need not wait for them
-    from nexus_context.conversation.identifiers import IdentifierIndex
+    from nexus_context.conversation.cut_note import CutNote
 
-    index = IdentifierIndex()
-    index.messages = unread
-    return index
+    return CutNote(unread)

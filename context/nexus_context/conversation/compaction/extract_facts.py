@@ -17,9 +17,7 @@ import msgspec
 
 from nexus_context.conversation.compaction import sentence_patterns
 from nexus_context.conversation.compaction.earlier_summary import Item, items_of
-from nexus_context.conversation.compaction.secrets import without_secrets
 from nexus_context.conversation.compaction.task_lists import TaskLists, line_of
-from nexus_context.conversation.compaction.tool_activity import ToolActivity, activity_of, is_minor
 from nexus_context.conversation.compaction.user_words import (
     is_reply,
     user_words,
@@ -28,7 +26,9 @@ from nexus_context.conversation.compaction.user_words import (
 )
 from nexus_context.conversation.identifiers import arguments_of
 from nexus_context.conversation.message import Message, text_of
+from nexus_context.conversation.message_secrets import without_secrets
 from nexus_context.conversation.summary import is_summary, summary_of, without_pins
+from nexus_context.conversation.tool_activity import ToolActivity, activity_of, is_minor
 from nexus_context.folder.prompt import texts
 from nexus_context.text.redact import redact_message
 

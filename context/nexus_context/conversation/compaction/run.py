@@ -57,12 +57,12 @@ from nexus_context.conversation.compaction.names_note import (
     with_names,
 )
 from nexus_context.conversation.compaction.receipt import MOST_LISTED, CompactionError, Lost, Receipt
-from nexus_context.conversation.compaction.secrets import without_secrets
 from nexus_context.conversation.compaction.summarizer import SummaryRequest, Written, build_summarize_prompt
 from nexus_context.conversation.groups import Grouping, group_starts
 from nexus_context.conversation.history import Gap, History
 from nexus_context.conversation.identifiers import IdentifierIndex
 from nexus_context.conversation.message import Message, content_of, text_of
+from nexus_context.conversation.message_secrets import without_secrets
 from nexus_context.conversation.parts import CompactionPart
 from nexus_context.conversation.shortening import shorten_text
 from nexus_context.conversation.summary import (

@@ -16,9 +16,9 @@ import msgspec
 
 from nexus_context.conversation.compaction.extract_facts import Facts
 from nexus_context.conversation.compaction.receipt import CompactionError
-from nexus_context.conversation.compaction.secrets import without_secrets
 from nexus_context.conversation.identifiers import IdentifierIndex
 from nexus_context.conversation.message import Message, text_of
+from nexus_context.conversation.message_secrets import without_secrets
 from nexus_context.folder.prompt import texts
 from nexus_context.tokens import TokenCounter
 from nexus_context.tokens.estimates import json_text

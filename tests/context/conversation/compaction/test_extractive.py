@@ -21,9 +21,9 @@ from nexus_context.conversation.compaction.sentence_patterns import (
     sentences_of,
 )
 from nexus_context.conversation.compaction.summarizer import SummaryRequest
-from nexus_context.conversation.compaction.tool_activity import activity_of
 from nexus_context.conversation.message import Message, ToolCall
 from nexus_context.conversation.summary import create_summary_message
+from nexus_context.conversation.tool_activity import activity_of
 from nexus_context.tokens import TiktokenCounter
 from support.chats import chat
 from support.histories import BROKEN, Letters, histories

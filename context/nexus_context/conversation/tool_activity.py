@@ -28,7 +28,7 @@ LONGEST_LINE = 240
 LONGEST_COMMAND = 200
 """Most characters of a command."""
 READ = 12_000
-"""Characters of a result that are searched: a third of its beginning, the rest of its end."""
+"""Characters of a result that are searched for a summary."""
 
 
 class FileUse(msgspec.Struct):
@@ -67,23 +67,31 @@ class ToolActivity(NamedTuple):
     failures: list[Failure]
 
 
-def activity_of(messages: Sequence[Message]) -> ToolActivity:
-    """What the tools did in these messages."""
+def activity_of(
+    messages: Sequence[Message], earlier: Sequence[Failure] = (), *, most: int = READ
+) -> ToolActivity:
+    """What the tools did in these messages; what failed in `earlier` ones may be resolved in them.
+
+    Of a result `most` characters are searched: a third of them at its beginning, the rest at its end.
+    """
     results = {each.tool_call_id: each for each in messages if each.role == "tool"}
     files: dict[str, FileUse] = {}
     runs: dict[str, CommandRun] = {}
-    failures: dict[tuple[str, str], Failure] = {}
+    failures = {(failure.where, failure.text): failure for failure in earlier}
     unresolved: dict[str, list[tuple[str, str]]] = {}  # where → keys of its failures
+    for where, text in failures:
+        unresolved.setdefault(where, []).append((where, text))
     for at, message in enumerate(messages):
         for call in message.tool_calls:
             arguments = arguments_of(call.arguments)
             _use_files(files, call, arguments, at)
             command = _command(call, arguments)
             answer = results.get(call.id)
-            result = "" if answer is None else _read(text_of(answer))
-            errors = _errors_of(call, command, answer, result)
+            result = "" if answer is None else _read(text_of(answer), most)
+            has_failed = _exit_code(result) not in (None, 0)
+            errors = _errors_of(call, command, answer, result, has_failed=has_failed)
             where = command or _tool_and_file(call, arguments)
-            failed = bool(errors) or _exit_code(result) not in (None, 0)
+            failed = bool(errors) or has_failed
             if command:
                 times = runs[command].times + 1 if command in runs else 1
                 outcome = _outcome(result, errors)
@@ -92,6 +100,7 @@ def activity_of(messages: Sequence[Message]) -> ToolActivity:
                 for key in unresolved.pop(where, ()):
                     failures[key] = failures[key]._replace(resolved=True)
             for error in errors:
+                failures.pop((where, error), None)  # to the end: it is the latest
                 failures[where, error] = Failure(error, where, False, at)
                 unresolved.setdefault(where, []).append((where, error))
     return ToolActivity(list(files.values()), list(runs.values()), list(failures.values()))
@@ -151,18 +160,20 @@ def _only_reads(call: ToolCall, command: str) -> bool:
     return is_minor(command) if command else bool(_READING_TOOL.search(call.name))
 
 
-def _read(text: str) -> str:
-    if len(text) <= READ:
+def _read(text: str, most: int) -> str:
+    if len(text) <= most:
         return text
-    return f"{text[: READ // 3]}\n{text[-READ * 2 // 3 :]}"
+    return f"{text[: most // 3]}\n{text[-most * 2 // 3 :]}"
 
 
-def _errors_of(call: ToolCall, command: str, answer: Message | None, result: str) -> list[str]:
-    """The errors in the result of a call."""
+def _errors_of(
+    call: ToolCall, command: str, answer: Message | None, result: str, *, has_failed: bool
+) -> list[str]:
+    """The errors in the result of a call; `has_failed` by its exit code."""
     if answer is None:
         return []
     flagged = is_error(answer) or result.startswith(_ERROR_TAG)
-    failed = flagged or _exit_code(result) not in (None, 0)
+    failed = flagged or has_failed
     searched = failed or len(result) < _SHORT or not _only_reads(call, command)
     errors = list(_errors(result)) if searched else []
     if failed and not errors:

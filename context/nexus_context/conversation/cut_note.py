@@ -1,0 +1,63 @@
+"""The note that stands for the messages of a cut: what failed and still does, then names and values.
+
+1. Messages are read as they are cut, each once. The note is written again at each cut.
+2. A failure is gone once the same command, or the same tool on the same file, ends without one. The last
+   MOST_FAILURES are listed, in at most FAILURES_SHARE of the note.
+3. Names take the rest of it, best first (`IdentifierIndex`).
+4. No secret is in it: messages are read without theirs.
+"""
+
+from collections.abc import Sequence
+
+from nexus_context.conversation.identifiers import IdentifierIndex
+from nexus_context.conversation.message import Message
+from nexus_context.conversation.message_secrets import without_secrets
+from nexus_context.conversation.tool_activity import Failure, activity_of
+from nexus_context.folder.prompt import texts
+from nexus_context.tokens import TokenCounter
+
+MOST_FAILURES = 3
+FAILURES_SHARE = 0.2
+READ = 3_000
+"""Characters of a result that are searched for failures."""
+LONGEST_FAILURE = 160
+"""Characters of a failure that the note tells."""
+
+
+class CutNote:
+    """What the note is written from. A copy is cheap and independent."""
+
+    def __init__(self, unread: int = 0) -> None:
+        self._names = IdentifierIndex()
+        self._names.messages = unread
+        self._failures: Sequence[Failure] = ()
+
+    def copy(self) -> "CutNote":
+        note = CutNote()
+        note._names, note._failures = self._names.copy(), self._failures
+        return note
+
+    def skip(self, count: int) -> None:
+        """Count messages that are cut as read: their names would have faded."""
+        self._names.messages += count
+
+    def extend(self, messages: Sequence[Message]) -> None:
+        """Read the next messages that are cut."""
+        self._names.extend(messages)
+        of_tools = [without_secrets(each) for each in messages if each.role == "tool" or each.tool_calls]
+        failures = activity_of(of_tools, self._failures, most=READ).failures
+        self._failures = [failure for failure in failures if not failure.resolved][-MOST_FAILURES:]
+
+    def render(self, counter: TokenCounter, limit: int) -> str:
+        """The note in at most `limit` tokens; empty if nothing is known or nothing fits."""
+        room, lines = int(limit * FAILURES_SHARE), list[str]()
+        for failure in reversed(self._failures):
+            text = failure.text
+            if len(text) > LONGEST_FAILURE:
+                text = f"{text[:LONGEST_FAILURE]}…"
+            line = texts.text("identifiers_failure").format(where=failure.where, text=text)
+            room -= counter.count(f"\n{line}")
+            if room < 0:
+                break
+            lines.append(line)
+        return self._names.render(counter, limit, first="\n".join(lines))
