@@ -172,8 +172,9 @@ class ContextSection(SettingsSection):
     identifier_tokens: TokensOrNone | None = Field(
         default=None,
         description=(
-            "The most tokens of a note with what failed last and with names and values from what was cut; 0 for "
-            "none. Unset, it takes from a tenth of a small window to a quarter of a large one, at most 16,000."
+            "The most tokens of a note with what failed last and with names and values from what was cut; 0 "
+            "for none. Unset, it takes from a tenth of a small window to a quarter of a large one, at most "
+            "16,000."
         ),
     )
     cache_ttl: Literal["5m", "1h"] = Field(

@@ -63,7 +63,7 @@ async def _take_turn(
     task = asyncio.current_task()
     assert task is not None  # noqa: S101 - a coroutine runs in one
     running[key] = task
-    stream = ChatStream(client, params.partial_result_token, agent=above and params.agent)
+    stream = ChatStream(client, params.partial_result_token, agent=None if above is None else params.agent)
     try:
         async with Provider(target) as provider:
             params = msgspec.structs.replace(params, session=session)
