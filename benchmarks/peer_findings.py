@@ -5,7 +5,9 @@
 1. The set-ups are `tests/assistants/spellings.jsonl` and `claude_settings.jsonl`: one file each, and what the
    program did with it. A set-up is broken if a rule that names files is always or never sent, if a skill or
    an agent is missing or has not its description, or if of settings something does not count.
-2. A finding is an error or a warning about the file. What is found in a set-up that works is a false alarm.
+2. A finding is an error or a warning about the file. What is found in a set-up that works is a false alarm,
+   unless it is about another value that has no effect, such as a key that the program does not know: the
+   recordings do not show that.
 """
 
 import json
@@ -27,7 +29,7 @@ from nexus_context.assistants.reading.model import Surroundings
 from nexus_context.assistants.views.profile import read_profile
 from nexus_context.errors import Severity
 
-NAMES_FILES = re.compile(r"src|docs|\.(?:ts|md)\b")
+NAMES_FILES = re.compile(r"src|docs|\.(?:ts|md)\b|paths: (?:\d|true|false)")
 PLACES = {**spelling_runs.DIRECTORIES, ("claude-code", "settings"): ".claude/settings.json"}
 AGNIX_LEVELS = ("error", "warning")
 
@@ -48,7 +50,7 @@ def set_ups() -> Iterator[SetUp]:
         if kind == "paths":
             yield SetUp(row["program"], kind, text, not sent or (sent == "always" and _names_files(text)))
         elif kind in ("skill", "agent") and "disable-model-invocation" not in text:
-            yield SetUp(row["program"], kind, text, sent is None or "MK" in sent)
+            yield SetUp(row["program"], kind, text, sent is None or "MK" in sent or sent.endswith(": ---"))
     for row in settings_runs.rows():
         yield SetUp("claude-code", "settings", row["text"], row["effect"] != "kept")
 

@@ -126,7 +126,8 @@ def _agent(file: DefinitionFile, problems: list[Problem], prefix: str = "") -> I
     fields = file.fields
     name, description, hooks = (fields.get(key) for key in ("name", "description", "hooks"))
     if not (isinstance(name, str) and name and isinstance(description, str) and description):
-        message = "it needs a `name` and a `description`, both texts." if fields else None
+        is_meant = fields or (file.matter is not None and not file.matter.strip())
+        message = "it needs a `name` and a `description`, both texts." if is_meant else None
     elif not prefix and (name.startswith("-") or ":" in name):
         message = "a `name` must not start with `-`, nor have a `:`."
     elif hooks is not None and not are_agent_hooks(hooks):

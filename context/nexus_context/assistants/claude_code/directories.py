@@ -37,7 +37,7 @@ class DefinitionDirectory(NamedTuple):
 class DefinitionFile(NamedTuple):
     """A file that defines a skill, a command, an agent or a style: its fields and the text behind them.
 
-    `directory` is the one that it was found in or below.
+    `directory` is the one that it was found in or below, `matter` its front matter as written, if it has any.
     """
 
     path: str
@@ -45,6 +45,7 @@ class DefinitionFile(NamedTuple):
     directory: str
     fields: dict[str, Any]
     body: str
+    matter: str | None
 
     @property
     def steps(self) -> tuple[str, ...]:
@@ -110,8 +111,12 @@ def read_definition(
         problems.append(
             not_heeded(path, "This front matter does not end. Write a line `---` after its last field.")
         )
+    elif text[:1].isspace() and markdown.split_front_matter(text.lstrip())[0] is not None:
+        problems.append(
+            not_heeded(path, "Front matter counts only from the first line. Remove what is above.")
+        )
     fields = (NO_FIELDS if read is None else read).values
-    return DefinitionFile(path, directory.scope, directory.path, fields=fields, body=body)
+    return DefinitionFile(path, directory.scope, directory.path, fields=fields, body=body, matter=matter)
 
 
 def not_heeded(path: str, message: str) -> Problem:

@@ -9,8 +9,8 @@
 
 import os
 import re
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
@@ -41,6 +41,10 @@ _CORRECT = "Correct the path, or add the file."  # which git may ignore, so that
 _PUNCTUATION = ".,;:!?)'\""
 _PATHS = re.compile(r"^paths(?=[ \t]*:)", re.MULTILINE)
 _FIELD = re.compile(r"^[\w-]+[ \t]*:", re.MULTILINE)
+_TAG = re.compile(r"^paths[ \t]*:[ \t]+(![^\s,]+)[ \t]*$", re.MULTILINE)
+_LATE_PATHS = re.compile(
+    r"\s*(paths)[ \t]*:[^\n]*\n(?:[ \t]*-[^\n]*\n|[\w-]+[ \t]*:[^\n]*\n){0,50}?---[ \t]*$", re.M
+)
 _UNREADABLE_RULE = "Claude Code cannot read this front matter, so that it sends the rule with every request."
 _UNFINISHED = re.compile(r"\s*(?:-{3,}|\+{3})\w*[ \t]*\n(?:[^\n]*\n){0,9}?paths[ \t]*[:=]")
 """The beginning of a rule with `paths` whose front matter is none."""
@@ -167,11 +171,8 @@ def check_text(disk: Disk, path: str, *, is_rule: bool) -> Iterator[Problem]:
     read = read_matter(matter)
     fields = {} if read is None else read.values
     lines = [line for line in matter.splitlines() if line.strip()]
-    if is_rule and "paths" in fields:
-        yield from _check_paths(path, text[: len(text) - len(body)], path_patterns(fields["paths"]))
-        if isinstance(fields["paths"], (dict, int, float)):
-            message = "`paths` is no text and no list, so that the rule is sent with every request. Quote it."
-            yield Problem(path, Span(0, 3), NO_EFFECT, Severity.WARNING, message=message)
+    if is_rule:
+        yield from _check_rule(path, text, matter, fields)
     if is_rule and (read is None or read.values) and _FIELD.search(matter):
         start = text.index(matter)
         places = (start + at for star in _LISTED_STAR.finditer(matter) for at in star.span(1))
@@ -208,6 +209,32 @@ def check_text(disk: Disk, path: str, *, is_rule: bool) -> Iterator[Problem]:
             meant = None if name == "alwaysApply" else Fix("Write `paths`", (Edit(span, "paths"),))
             yield Problem(path, span, NO_EFFECT, Severity.WARNING, message=message, fix=meant)
             return
+
+
+def _check_rule(path: str, text: str, matter: str, fields: Mapping[str, Any]) -> Iterator[Problem]:
+    """Report globs of a rule that do not count."""
+    start, body_start = text.index(matter), len(text) - len(split_front_matter(text)[1])
+    if "paths" not in fields:
+        late = _LATE_PATHS.match(text, body_start)
+        if late is not None:
+            message = (
+                "The front matter ends above this line, so that Claude Code sends the rule with every "
+                "request. Write all fields between the first two `---`."
+            )
+            yield Problem(path, Span(*late.span(1)), NO_EFFECT, Severity.WARNING, message=message)
+        return
+    yield from _check_paths(path, text[:body_start], path_patterns(fields["paths"]))
+    tag = _TAG.search(matter) if fields["paths"] is None else None
+    if isinstance(fields["paths"], (dict, int, float)):
+        message = "`paths` is no text and no list, so that the rule is sent with every request. Quote it."
+        yield Problem(path, Span(0, 3), NO_EFFECT, Severity.WARNING, message=message)
+    elif tag is not None:
+        message = (
+            f"`{tag[1]}` is a tag for YAML, so that `paths` is empty and the rule is sent with every "
+            "request. Write the files that the rule is for."
+        )
+        span = Span(start + tag.start(1), start + tag.end(1))
+        yield Problem(path, span, NO_EFFECT, Severity.WARNING, message=message)
 
 
 def _check_paths(path: str, matter: str, patterns: Sequence[str]) -> Iterator[Problem]:

@@ -270,6 +270,12 @@ def _field_problems(skill: _Skill) -> Iterator[Problem]:
     elif wrong == "description" and isinstance(fields[wrong], (list, dict)):
         message = "This `description` is no text: the first line of the file stands for it. Quote it."
         yield not_heeded(skill.path, message)
+    elif wrong == "description" and text_of(fields[wrong]) is None:
+        message = (
+            "This `description` is empty: the first line of the file stands for it. Write when to use the "
+            f"{skill.kind}."
+        )
+        yield not_heeded(skill.path, message)
 
 
 def _title(value: Any) -> str | None:

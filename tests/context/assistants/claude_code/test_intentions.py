@@ -370,3 +370,70 @@ def test_front_matter_that_does_not_count(name: str, text: str, said: str, tmp_p
 )
 def test_front_matter_that_counts(name: str, text: str, tmp_path: Path) -> None:
     assert check(name, text, tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "expected"),
+    [
+        (
+            ".claude/rules/a.md",
+            "---\npaths: !src/**\n---\nTabs.\n",
+            (
+                "!src/**",
+                (
+                    "`!src/**` is a tag for YAML, so that `paths` is empty and the rule is sent with every "
+                    "request."
+                ),
+            ),
+        ),
+        (
+            ".claude/rules/a.md",
+            "---\nowner: mia\n---\npaths: src/**\n---\nTabs.\n",
+            (
+                "paths",
+                (
+                    "The front matter ends above this line, so that Claude Code sends the rule with every "
+                    "request."
+                ),
+            ),
+        ),
+        (
+            ".claude/skills/a/SKILL.md",
+            "---\nname: a\ndescription:\n---\nShip it.\n",
+            ("---", "This `description` is empty: the first line of the file stands for it."),
+        ),
+        (
+            ".claude/commands/a.md",
+            '---\ndescription: " "\n---\nShip it.\n',
+            ("---", "This `description` is empty: the first line of the file stands for it."),
+        ),
+        (
+            ".claude/agents/a.md",
+            "\n---\nname: a\ndescription: b\n---\nShip it.\n",
+            ("\n--", "Front matter counts only from the first line."),
+        ),
+        (
+            ".claude/agents/a.md",
+            "---\n---\nShip it.\n",
+            ("---", "Claude Code has no such agent: it needs a `name` and a `description`, both texts."),
+        ),
+    ],
+)
+def test_fields_that_say_nothing(name: str, text: str, expected: tuple[str, str], tmp_path: Path) -> None:
+    ((place, *said),) = check(name, text, tmp_path)
+    assert (place, said[0]) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        (".claude/rules/a.md", "---\npaths: src/**\n---\nTabs.\n"),
+        (".claude/rules/a.md", "---\nowner: mia\n---\npaths: are lines of a list.\n"),
+        (".claude/rules/a.md", "---\nowner: mia\n---\nSay so:\n\npaths: src/**\n---\n"),
+        (".claude/skills/a/SKILL.md", "---\nname: a\n---\nShip it.\n"),
+        (".claude/agents/README.md", "# The agents\n\nEach has a file.\n"),
+        (".claude/agents/README.md", "\n# The agents\n\n---\n\nEach has a file.\n"),
+    ],
+)
+def test_fields_that_are_left_out_on_purpose(name: str, text: str, tmp_path: Path) -> None:
+    assert check(name, text, tmp_path) == []
