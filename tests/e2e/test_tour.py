@@ -28,21 +28,29 @@ def tour(*arguments: str) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=True, timeout=50).stdout
 
 
-def test_the_example_is_toured_to_its_end() -> None:
+def test_the_example_is_toured_to_its_end_in_eighty_lines() -> None:
     output = tour()
-    assert "You type: 3 problems" in output
-    assert "Who reads what: 3 agents of company" in output
-    assert output.endswith("The daemon ended with code 0. Nothing in the workspace was written.\n")
+    assert len(output.splitlines()) <= 80
+    assert output.startswith("$ nexus show --for all\n")
+    assert "denied   `Bash(git push:*)` denies `git push`." in output
+    assert "You type in CLAUDE.md: 1 problem" in output
+    assert "Quick fixes: Import docs/style.md instead" in output
+    assert "You fix it: 0 problems left" in output
+    assert "Its agents: 3 of company" in output
+    _, _, ending = output.partition("Now try this in your project: ")
+    assert "    nexus explain 'npm test'" in ending
 
 
 def test_a_monorepo_is_toured_without_a_change(tmp_path: Path) -> None:
     root = Path(write_fixture(MONOREPO, tmp_path).root)
     before = {path: path.read_bytes() for path in root.rglob("*") if path.is_file()}
     output = tour(str(root))
+    assert output.startswith("$ nexus\n")
+    assert "$ nexus explain CLAUDE.md\n" in output
+    assert "packages/api/AGENTS.md" in output
     assert ".mcp.json:1:" in output
     assert "[assistant.void]" in output
     assert "0 problems left" in output
-    assert "packages/api/AGENTS.md" in output
     assert "Assembled in" in output
     assert {path: path.read_bytes() for path in root.rglob("*") if path.is_file()} == before
 
