@@ -28,6 +28,7 @@ DISK = {
     "mkdir",
 }
 MODULE = re.compile(r"nexus_(context|daemon)(\.\w+)+")
+PAGE = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -78,7 +79,7 @@ def test_the_library_knows_nothing_of_lsp_or_the_daemon() -> None:
 
 def rooms(package: Path) -> list[str]:
     """The rooms of a package, in the order of the picture in ARCHITECTURE.md."""
-    picture = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8").split("```")[1]
+    picture = PAGE.split("```")[1]
     _, _, part = picture.partition(f"{package.parent.name}/{package.name}/")
     lines = part.splitlines()[1:]
     return [line.split()[0].rstrip("/").removesuffix(".py") for line in takewhile(is_room, lines)]
@@ -104,6 +105,51 @@ def test_imports_point_up_in_the_picture(package: Path) -> None:
 @pytest.mark.parametrize("package", [CONTEXT, DAEMON], ids=lambda path: path.name)
 def test_the_picture_shows_every_room(package: Path) -> None:
     assert {name.split(".")[0] for name, _, _ in modules(package)} - {""} == set(rooms(package))
+
+
+def section(title: str) -> str:
+    """A section of ARCHITECTURE.md, by its heading."""
+    _, _, rest = PAGE.partition(f"\n## {title}\n")
+    assert rest, title
+    return rest.partition("\n## ")[0]
+
+
+def test_the_page_is_short() -> None:
+    terms = re.findall(r"^- \*\*(.+?)\*\*: (.+)$", section("Glossary"), re.MULTILINE)
+    assert len(PAGE.split()) <= 1_500
+    assert 0 < len(terms) <= 40
+    assert [term for term, _ in terms] == sorted(term for term, _ in terms)
+    assert PAGE.rstrip().endswith(terms[-1][1])
+
+
+def test_the_walks_name_modules_that_exist() -> None:
+    walks = section("Five walks")
+    assert walks.count("\n- **") == 5
+    names = {name.partition(".")[0] for name in re.findall(r"`([\w/.]+)`", walks) if "nexus/" not in name}
+    names -= {"test_the_walks_name_modules_that_exist"}
+    modules_by_name = {
+        "/".join(path.with_suffix("").parts[-count:])
+        for package in (CONTEXT, DAEMON)
+        for path in (*package.rglob("*.py"), *(path.parent for path in package.rglob("__init__.py")))
+        for count in (1, 2)
+    }
+    assert len(names) > 20
+    assert names - modules_by_name == set()
+
+
+def test_each_invariant_names_its_test() -> None:
+    items = re.split(r"^\d+\. ", section("Invariants"), flags=re.MULTILINE)[1:]
+    assert len(items) > 20
+    wrong = []
+    for item in items:
+        tests = re.findall(r"`(?:(tests/[\w/]+\.py)::)?(test_\w+)`", item)
+        for path, name in tests:
+            text = (ROOT / (path or "tests/test_architecture.py")).read_text(encoding="utf-8")
+            if f"def {name}(" not in text:
+                wrong.append(name)
+        if not tests:
+            wrong.append(item)
+    assert wrong == []
 
 
 @pytest.mark.parametrize("package", [CONTEXT, DAEMON], ids=lambda path: path.name)
