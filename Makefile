@@ -1,19 +1,25 @@
-# make run            the main job on the example workspace, through a real daemon; FOLDER=path: on a folder of yours
-# make test           everything that a test can say
-# make test-vscode    the VS Code extension in a real VS Code; wants Node.js with npm, fetches the rest once
-# make prepare-vscode fetches what those tests run in: CI does so while it checks types
-# make test-assistants  the profiles beside the real Claude Code, Codex, opencode and Gemini CLI (npm, 1.2 GB, minutes)
-# make setting-docs   what Gemini CLI and opencode say of their settings, into settings.docs.json of their rooms (npm)
-# make mutate-vscode  whether those tests notice fifteen deliberate breakages of the extension (a quarter of an hour)
-# make check          format, lint, strict types, tests: what CI runs
-# make coverage       the branches that each suite covers; fails below 95 % of the library
-# make bench          every promise beside a peer or a floor of the same run, in one table (benchmarks/README.md)
-# make fuzz           the property tests with fifty times their examples, drawn anew (TIMES=5 TESTS=tests/context/assistants/mirror)
-# make torture        the ledger under faults, and everything else under attack; some of it needs root
-# make generate       schemas, docs/protocol.md, docs/models.md and the TypeScript types, from their source
-# make models         the newest packages that the model registry is made from, then the registry
-# make lock           the versions of the development environment, from pyproject.toml
-# make changelog VERSION=0.2.0   the fragments of changes/ into CHANGELOG.md
+# `make` alone prints these lines:
+# make run               the tour of the example, 80 lines; FOLDER=path: of a folder of yours
+# make test              all tests of the library, the daemon, the commands and other editors
+# make check             lint, types, test and test-vscode: what CI runs
+# make lint              format and lint of Python, as they are
+# make types             mypy and basedpyright, both strict
+# make generate          schemas, pages and TypeScript types, from their sources (CONTRIBUTING says which)
+# make fresh             whether `make generate` changes nothing
+# make test-vscode       the VS Code extension in a real VS Code; wants Node.js with npm, fetches the rest once
+# make prepare-vscode    fetches what test-vscode runs in
+# make mutate-vscode     whether those tests notice fifteen deliberate breakages (a quarter of an hour)
+# make test-assistants   the profiles beside the real Claude Code, Codex, opencode, Gemini CLI (npm, 1.2 GB, ten minutes)
+# make setting-docs      what Gemini CLI and opencode say of their settings, into settings.docs.json of their rooms
+# make coverage          the branches that each suite covers; fails below 95 % of the library
+# make fuzz              the property tests with fifty times their examples (TIMES=5 TESTS=tests/context/turn)
+# make torture           the ledger under faults, everything else under attack; some of it needs root
+# make bench             every promise beside a peer or a floor of the same run (benchmarks/README.md)
+# make models            the newest packages that the model registry is made from, then the registry
+# make lock              the versions of the development environment, from pyproject.toml
+# make changelog         the fragments of changes/ into CHANGELOG.md (VERSION=0.2.0)
+# make clean             removes .venv and all caches
+
 # a process that may not keep what it compiled compiles again what it imports: of pytest's workers each all tests,
 # of the daemons and commands that tests start each all of Nexus
 unexport PYTHONDONTWRITEBYTECODE
@@ -31,7 +37,10 @@ LOCK   := requirements-dev.lock
 WORKERS := 3
 SERVERS := tests/mcp_servers/node_modules/.package-lock.json
 
-.PHONY: run test test-assistants setting-docs test-vscode prepare-vscode mutate-vscode check lint types mypy pyright coverage fuzz bench torture generate models fresh lock changelog clean
+.PHONY: help run test test-assistants setting-docs test-vscode prepare-vscode mutate-vscode check lint types mypy pyright coverage fuzz bench torture generate models fresh lock changelog clean
+
+help:
+	@sed -n 's/^# make /make /p' $(firstword $(MAKEFILE_LIST))
 
 run: $(STAMP)
 	@$(BIN)/python examples/tour.py $(FOLDER)
