@@ -15,7 +15,7 @@ import msgspec
 # `python -m tests.torture` has the repository's root on the path, not this folder's
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from torture.figures import Outcome, table
+from torture.figures import Outcome, summary, table
 
 RESULTS = Path(__file__).parent / "results"
 DOCS = Path(__file__).resolve().parents[2] / "docs"
@@ -151,9 +151,13 @@ def _publish(page: Path, results: Sequence[Path]) -> None:
     text = page.read_text(encoding="utf-8")
     before, begin, rest = text.partition(BEGIN)
     _, end, after = rest.partition(END)
-    head = f"The last run of each, {'; '.join(places)}:"
-    figures = table(run.outcome for run in runs)
-    page.write_text(f"{before}{begin}\n\n{head}\n\n{figures}\n{end}{after}", encoding="utf-8")
+    outcomes = [run.outcome for run in runs]
+    days = " and ".join(sorted({run.day for run in runs}))
+    full = RESULTS / f"{page.stem}.md"
+    head = f"Last run {days}; [all figures](../{full.relative_to(DOCS.parent).as_posix()}):"
+    page.write_text(f"{before}{begin}\n\n{head}\n\n{summary(outcomes)}\n{end}{after}", encoding="utf-8")
+    title = f"# Figures of docs/{page.name}\n\nThe last run of each fault, {'; '.join(places)}:"
+    full.write_text(f"{title}\n\n{table(outcomes)}", encoding="utf-8")
     _say(f"written to {page}")
 
 
@@ -176,7 +180,7 @@ def _options(names: list[str]) -> argparse.Namespace:
     parser.add_argument(
         "--write",
         action="store_true",
-        help="keep the figures in results/, and put them into the pages of docs/",
+        help="keep the figures in results/, and sum them up in the pages of docs/",
     )
     parser.add_argument("--page", choices=PAGES, help="only the faults of this page of the docs")
     for name in names:

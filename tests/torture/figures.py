@@ -90,6 +90,17 @@ def table(outcomes: Iterable[Outcome]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def summary(outcomes: Iterable[Outcome]) -> str:
+    """A Markdown table with a row for each fault: how often, and how many promises were kept."""
+    lines = ["| Fault | How often | Promises kept |", "|---|---|--:|"]
+    for outcome in outcomes:
+        promises = [figure.result for figure in outcome.figures if figure.result]
+        first = next(iter(outcome.figures), None)
+        often = f"{_number(first.value)} {first.unit}".rstrip() + f" {first.what}" if first else "not tried"
+        lines.append(f"| {outcome.fault} | {often} | {promises.count('pass')} of {len(promises)} |")
+    return "\n".join(lines) + "\n"
+
+
 def _widths(rows: list[tuple[str, ...]]) -> list[int]:
     return [max(3, *(len(row[column]) for row in rows)) for column in range(len(rows[0]))]
 

@@ -7,7 +7,7 @@ import pytest
 
 from support.ledgers import DISK
 from torture.__main__ import PAGES
-from torture.figures import Figure, Outcome, table
+from torture.figures import Figure, Outcome, summary, table
 
 FAULTS = {  # how often each happens here
     "kills": 6,
@@ -80,4 +80,13 @@ def test_an_outcome_is_good_if_no_promise_was_broken() -> None:
     assert table([Outcome("a", (kept,)), Outcome("b", skipped="no root")]).splitlines()[2:] == [
         "| a     | lost               |      0 | 0       | pass    |",
         "| b     | not tried: no root |        |         |         |",
+    ]
+
+
+def test_a_summary_says_how_often_and_how_many_promises_were_kept() -> None:
+    trials, kept = Figure("trials", 1_000), Figure("lost", 0, at_most=0)
+    outcomes = [Outcome("a", (trials, kept, Figure("left", 1, at_most=0))), Outcome("b", skipped="no root")]
+    assert summary(outcomes).splitlines()[2:] == [
+        "| a | 1,000 trials | 1 of 2 |",
+        "| b | not tried | 0 of 0 |",
     ]
