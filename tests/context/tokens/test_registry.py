@@ -323,11 +323,20 @@ def test_a_row_of_the_page() -> None:
         "long_context": {"above": 272_000, "input_price": 1.0, "output_price": 2.5},
         "price_factors": {"fast": 6.0},
     }
-    expected = (
-        "| [a](https://x.org/a) | 1,000 | 1,000 |  | tools | 0.5 |  |  |  |  | > 272k: 1 / 2.5; fast × 6 "
-        "| 1,024 | 2030-01-01 |"
-    )
+    expected = "|[a](https://x.org/a)|1,000|t|0.5/–/–/–/–|>272k: 1/2.5; fast ×6|1,024|2030-01-01|"
     assert row("a", record) == expected
+    limits = {"context_window": 9_000, "max_input": 8_000, "max_output": 500}
+    assert row("a", record | limits).split("|")[2] == "9,000/8,000/500"
+
+
+def test_the_page_leaves_out_models_that_have_ended() -> None:
+    ended = {"a": ONE | {"retires": "2026-01-01"}, "b": ONE | {"retires": "2030-01-01"}, "c": ONE}
+    text = page({"version": "x 1", "date": "2026-11-26", "models": ended})
+    assert re.findall(r"^\|(\w)\|", text, re.MULTILINE) == ["b", "c"]
+    assert (
+        "\n[`models`](configuration.md#models) of the settings adds models and corrects limits. 1 models"
+        in text
+    )
 
 
 def test_without_packages_the_registry_is_checked_and_stays(tmp_path: Path) -> None:
