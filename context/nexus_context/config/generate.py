@@ -175,8 +175,8 @@ Which settings are there, and which file counts? Type first:
     nexus check                         # what is wrong in them, with file, line and fix
 
 Settings are plain JSON in `config.json`, all optional. Last verified: `make fresh` holds this page to the
-schema, and `tests/scenarios/test_settings.py` shows the effect of every setting in each `make test`. Later files
-override earlier ones:
+schema, and `tests/scenarios/test_settings.py` shows the effect of each setting in each `make test`. Later
+files override earlier ones:
 
 1. `~/.nexus3/config.json`, the global file (`NEXUS_HOME` names another directory);
 2. `.nexus3/config.json` of up to `context.ancestor_depth` directories above the folder, the farthest first;
