@@ -43,8 +43,8 @@ def _rows() -> Iterator[Row]:
     for line in PAGE.splitlines():
         if line.startswith("## "):
             document = line[3:]
-        elif line.startswith("| ") and line != "| Heading | In Nexus | Shown by |":
-            heading, place, shown_by = line.removeprefix("| ").removesuffix(" |").split(" | ")
+        elif line.startswith("|") and not line.startswith(("|---", "|Heading|")):
+            heading, place, shown_by = line.removeprefix("|").removesuffix("|").split("|")
             yield Row(document, heading, place, shown_by)
 
 
