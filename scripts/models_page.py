@@ -13,8 +13,9 @@ How much fits into a model, what does it cost, and what does it take? Type first
 
     nexus show --for nexus --tokens --model gpt-4.1     # your folder's prompt in the window of a model
 
-Made from {version} ({date}), and from the providers' documentation where a row has a link.
-Last verified: `tests/context/tokens/test_registry.py` holds this page to the registry in each `make test`. How to renew it:
+Made from {version} ({date}),
+and from the providers' documentation where a row has a link. Last verified: in each `make test`,
+`tests/context/tokens/test_registry.py` holds this page to the registry. How to renew it:
 [CONTRIBUTING](../CONTRIBUTING.md#the-model-registry).
 
 A name may have a provider's prefix, a date or `-latest`: `anthropic/claude-sonnet-4-20250514` is
