@@ -1,4 +1,4 @@
-"""The library's public names, and the examples of docs/library.md and docs/memory.md."""
+"""The library's public names, and the programs of docs/library.md, docs/memory.md and `examples/library`."""
 
 import re
 import subprocess
@@ -46,6 +46,8 @@ def test_all_names_can_be_imported_at_once(tmp_path: Path) -> None:
 EXAMPLE = re.compile(r"```python\n(.*?)```.*?```text\n(.*?)```", re.DOTALL)
 PAGES = {name: (DOCS / name).read_text(encoding="utf-8") for name in ("library.md", "memory.md")}
 EXAMPLES = [example for page in PAGES.values() for example in EXAMPLE.findall(page)]
+PROGRAMS = sorted((DOCS.parent / "examples" / "library").glob("*.py"))
+PRINTS = "\n# It prints:\n"
 
 
 @pytest.mark.parametrize(("code", "shown"), EXAMPLES, ids=lambda text: text.splitlines()[-1][:40])
@@ -53,6 +55,21 @@ def test_an_example_of_the_documentation_prints_what_it_says(tmp_path: Path, cod
     if "find_model()" in code and not IS_INSTALLED:
         pytest.skip("wordllama is not built for this platform")
     assert check(tmp_path, code) == shown
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda path: str(path.stem))
+def test_a_program_prints_what_it_says(tmp_path: Path, program: Path) -> None:
+    code, _, comment = program.read_text(encoding="utf-8").partition(PRINTS)
+    if "find_model()" in code and not IS_INSTALLED:
+        pytest.skip("wordllama is not built for this platform")
+    expected = "".join(f"{line.removeprefix('#').removeprefix(' ')}\n" for line in comment.splitlines())
+    assert expected
+    assert check(tmp_path, code) == expected
+
+
+def test_the_pages_name_every_program() -> None:
+    pages = "".join(PAGES.values())
+    assert [path.name for path in PROGRAMS if f"(../examples/library/{path.name})" not in pages] == []
 
 
 @pytest.mark.parametrize("page", PAGES.values(), ids=PAGES.keys())
