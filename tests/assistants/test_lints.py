@@ -87,6 +87,23 @@ def test_a_rule_that_is_proposed_is_right() -> None:
     assert len(proposed) > 40
 
 
+@pytest.mark.parametrize(
+    ("rule", "meant"),
+    [
+        ("Bash:ls", "Bash(ls)"),
+        ("Bash ls -la", "Bash(ls -la)"),
+        ("Bash:rm:*", "Bash(rm:*)"),
+        ("Read: .env", "Read(.env)"),
+        ("WebFetch:domain:example.org", "WebFetch(domain:example.org)"),
+        ("Bashh:ls", None),
+    ],
+)
+def test_a_rule_without_parentheses_is_not_widened_to_its_tool(rule: str, meant: str | None) -> None:
+    fault = rule_fault(rule, "deny")
+    assert fault is not None
+    assert (fault.effect, fault.meant) == ("matches-nothing", meant)
+
+
 @pytest.mark.parametrize("row", lint_runs.rows("settings"), ids=lambda row: json.dumps(row["settings"])[:80])
 def test_what_is_said_of_rules_is_what_a_call_shows(row: Row, tmp_path: Path) -> None:
     files = {permission_runs.LAYERS[layer]: each for layer, each in row["settings"].items()}

@@ -24,6 +24,7 @@ _OPERATOR = re.compile(r"[|&;<>]|\d+[<>]")
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=", re.ASCII)
 _ARGUMENT = re.compile(r"(?![A-Za-z]:[\\/])\s*[A-Za-z_]\w*\s*:", re.ASCII)
 
+_UNBRACKETED = re.compile(r"(?P<tool>[A-Z][A-Za-z]*)(?::\s*|\s+)(?P<content>[^\s()][^()]*)")
 _FROM_ROOT = re.compile(
     r"(?P<tool>Edit|Read)\((?P<path>/(?:tmp|home|Users|etc|var|opt|usr|root|mnt|private|Volumes|Library)(?:/.*)?)\)"
 )
@@ -147,12 +148,16 @@ def _fault(text: str, parts: tuple[str, str | None] | None, kind: str) -> RuleFa
             return form.effect and RuleFault(form.effect, reason, rule)
     close = None if "*" in tool or may_be_tool(tool) else near_tool(name)
     near = close and close + text[len(name) :]
+    unbracketed = _UNBRACKETED.fullmatch(text)
+    is_unbracketed = unbracketed is not None and unbracketed["tool"] in tool_names()
+    if unbracketed is not None and is_unbracketed:
+        near = f"{unbracketed['tool']}({unbracketed['content']})"
     if name and "_" not in tool and tool[0] != tool[0].upper():
         return RuleFault("left-out", "The name of a tool begins with a capital letter.", near)
     is_escaped = content and re.search(r"(?:^|[^\\])\\[()]", content)
     if content and is_escaped and len(_places(content, "(")) != len(_places(content, ")")):
         return RuleFault("left-out", "`\\(` and `\\)` must be in pairs beside other parentheses.")
-    if "*" not in tool and not may_be_tool(tool):
+    if is_unbracketed or ("*" not in tool and not may_be_tool(tool)):
         return RuleFault("matches-nothing", f"Claude Code has no tool `{tool}`.", near)
     is_open = tool == "Bash" and kind == "allow" and content and not _ARGUMENT.match(content)
     return _opening(content) if is_open and content and not content.endswith(":*") else None
