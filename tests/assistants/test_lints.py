@@ -306,7 +306,8 @@ def test_the_messages(tmp_path: Path) -> None:
             ),
             (
                 '"bypassPermissions"',
-                "Claude Code takes `bypassPermissions` only from the user's settings: it is not on.",
+                "Claude Code ignores `bypassPermissions` here.",
+                "To turn it on, set it in the user's settings.",
             ),
             (
                 "bash",

@@ -59,8 +59,8 @@ async def find_target(snapshot: Snapshot, environ: Mapping[str, str]) -> Target:
             key = await load_tokens(environ, key_name(name))
     if not key and name in KEY_VARIABLES:
         raise RequestError(
-            f"There is no key for {name}: the environment variable {variable} is not set, none is stored. "
-            "Set it where the editor starts, or store a key with nexus chat --key.",
+            f"There is no key for {name}: the environment variable {variable} is not set, and none is "
+            "stored. Set it where the editor starts, or store a key with nexus chat --key.",
             code="no-provider",
         )
     return Target(provider=name, url=url, key=key or None, headers=dict(headers or {}))

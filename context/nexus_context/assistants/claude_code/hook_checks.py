@@ -61,7 +61,7 @@ def hook_faults(document: JsonDocument, value: dict[str, Any], schema: dict[str,
         if event not in schema["hookEvents"]:
             inner = [each for each in guards if isinstance(groups, dict) and groups.get(each)]
             if inner or (event == "hooks" and isinstance(groups, list) and groups):
-                message = f"`{event}` is no event, and holds hooks."
+                message = f"There is no hook event `{event}`, so the hooks below it never run."
                 yield settings_problem(document, "void", pointer, message)
         elif isinstance(groups, list):
             yield from _event_faults(document, event, groups, schema)

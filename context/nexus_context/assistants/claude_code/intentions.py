@@ -96,7 +96,7 @@ def check_import(disk: Disk, folder: str, each: WrittenImport) -> Iterator[Probl
     elif target in each.chain:
         code = "assistant.import-cycle"
         shown = _shown(target, folder)
-        message = f"{shown} imports this file, so this import brings nothing. Remove one of the two."
+        message = f"{shown} imports this file in turn, so this import adds nothing. Remove one of the two."
     elif len(each.chain) >= DEEPEST:
         code = "assistant.import-depth"
         message = f"Claude Code reads imports {DEEPEST - 1} deep; this one is deeper. Import it further up."
@@ -106,13 +106,13 @@ def check_import(disk: Disk, folder: str, each: WrittenImport) -> Iterator[Probl
     elif each.globs:
         code = NO_EFFECT
         message = (
-            f"{os.path.basename(target)} is sent with every request: `paths` do not count for imports. "
-            "Name the file without `@`, or put its text here."
+            f"{os.path.basename(target)} is sent with every request: Claude Code ignores `paths` for "
+            "imports. Name the file without `@`, or put its text here."
         )
     elif "paths" in fields_of(split_front_matter(disk.text(target) or "")[0]):
         code = NO_EFFECT
         message = (
-            f"{os.path.basename(target)} is sent with every request: `paths` of imports do not count. "
+            f"{os.path.basename(target)} is sent with every request: Claude Code ignores `paths` of imports. "
             "Put it into `.claude/rules`, and remove the import."
         )
     else:
@@ -162,8 +162,8 @@ def check_text(disk: Disk, path: str, *, is_rule: bool) -> Iterator[Problem]:
     if matter is None:
         if is_rule and _UNFINISHED.match(text):
             message = (
-                "This is no front matter for Claude Code, so that it sends the rule with every request: that "
-                "begins with `---` in the first line, and ends with another one."
+                "Claude Code sees no front matter here, and sends the rule with every request. Put `---` on "
+                "the first line, and another `---` after the fields."
             )
             yield Problem(path, Span(0, 3), NO_EFFECT, Severity.WARNING, message=message)
         yield from _check_beginning(disk, path, text)
@@ -202,8 +202,8 @@ def check_text(disk: Disk, path: str, *, is_rule: bool) -> Iterator[Problem]:
         key = re.search(rf"^{name}(?=\s*:)", text, re.MULTILINE)
         if is_rule and key is not None and name in fields and "paths" not in fields:
             message = (
-                f"`{name}` is a field of {program}. Claude Code does not heed it: this rule is sent with "
-                "every request. `paths` names the files that a rule is for."
+                f"`{name}` is a field of {program}: Claude Code ignores it, and sends this rule with every "
+                "request. Use `paths` instead."
             )
             span = Span(*key.span())
             meant = None if name == "alwaysApply" else Fix("Write `paths`", (Edit(span, "paths"),))

@@ -41,7 +41,9 @@ def check_settings(disk: Disk, settings: AssistantSettings) -> Iterator[Problem]
             yield from _check_rules(file.document, file, kind)
         mode = value_at(file.values, ("permissions", "defaultMode"))
         if mode == "bypassPermissions" and file.scope in ("project", "local"):
-            message = "Claude Code takes `bypassPermissions` only from the user's settings: it is not on."
+            message = (
+                "Claude Code ignores `bypassPermissions` here. To turn it on, set it in the user's settings."
+            )
             span = file.document.span(("permissions", "defaultMode"))
             yield settings_problem(file.document, "no-effect", span, message)
         hooks = file.values.get("hooks")

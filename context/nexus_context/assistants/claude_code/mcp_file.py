@@ -145,8 +145,8 @@ def _meaningless_keys(document: JsonDocument, name: str, entry: dict[str, Any]) 
     for key in _MEANINGLESS:
         if entry.get(key) is (key == "disabled"):
             message = (
-                f"`{key}` means nothing to Claude Code: the server {name!r} starts. "
-                "`disabledMcpjsonServers` in settings leaves it out."
+                f"Claude Code ignores `{key}`: the server {name!r} starts. To turn it off, add its name to "
+                "`disabledMcpjsonServers` in settings."
             )
             span = document.key_span(("mcpServers", name, key)) or Span(0, 0)
             yield Problem(document.path, span, "assistant.no-effect", Severity.WARNING, message=message)

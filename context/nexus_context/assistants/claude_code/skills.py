@@ -388,8 +388,8 @@ def _cut_problem(cut: list[_Line], budget: int) -> Problem:
     names = ", ".join(f"`{line.skill.name}`" for line in cut[:3])
     others = f" and {len(cut) - 3} more" if len(cut) > 3 else ""
     message = (
-        f"Claude Code sends no description of {names}{others}, only the name: its list of skills has "
-        f"{budget:,} characters (`skillListingBudgetFraction` of the window). Shorten some, or raise it."
+        f"Claude Code's list of skills is full ({budget:,} characters, `skillListingBudgetFraction` of the "
+        f"window): it sends only the name of {names}{others}. Shorten descriptions, or raise the limit."
     )
     return Problem(cut[0].skill.path, Span(0, 0), "assistant.cut", Severity.WARNING, message=message)
 

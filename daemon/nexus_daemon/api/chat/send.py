@@ -258,8 +258,8 @@ class _Turn:
         if receipt.model is not msgspec.UNSET:
             self._spending.include(0, None, ["the request for a summary"])
         text = (
-            f"The context was too long for the model. A summary replaced {receipt.replaced_messages:,} "
-            "messages, and it is sent once more."
+            f"The conversation was too long for the model. A summary replaces {receipt.replaced_messages:,} "
+            "messages, and the request is sent again."
         )
         self._stream.add(ChatItem("notice", text=text))
         return await self._assemble()
@@ -331,7 +331,10 @@ class _Turn:
         self._message, self._parent = None, appended.turn
         self._last_append = appended
         if appended.forked:
-            text = f"Another window went on in {self._session}: this turn is now in {appended.session}."
+            text = (
+                f"Another window has continued the session {self._session}, so this turn is in a new one, "
+                f"{appended.session}."
+            )
             self._stream.add(ChatItem("notice", text=text))
             self._session, self._is_forked = appended.session, True
             self._tools.session = appended.session

@@ -87,7 +87,7 @@ def test_words_that_can_be_paths(word: str, tmp_path: Path) -> None:
                 [
                     (
                         "@docs/scoped.md",
-                        "scoped.md is sent with every request: `paths` of imports do not count.",
+                        "scoped.md is sent with every request: Claude Code ignores `paths` of imports.",
                         "Put it into `.claude/rules`, and remove the import.",
                     )
                 ]
@@ -100,7 +100,7 @@ def test_words_that_can_be_paths(word: str, tmp_path: Path) -> None:
                 [
                     (
                         "@../../docs/style.md",
-                        "style.md is sent with every request: `paths` do not count for imports.",
+                        "style.md is sent with every request: Claude Code ignores `paths` for imports.",
                         "Name the file without `@`, or put its text here.",
                     )
                 ]
@@ -130,9 +130,11 @@ def test_words_that_can_be_paths(word: str, tmp_path: Path) -> None:
                 [
                     (
                         "globs",
-                        "`globs` is a field of Cursor.",
-                        "Claude Code does not heed it: this rule is sent with every request.",
-                        "`paths` names the files that a rule is for.",
+                        (
+                            "`globs` is a field of Cursor: Claude Code ignores it, and sends this "
+                            "rule with every request."
+                        ),
+                        "Use `paths` instead.",
                     )
                 ]
             ),
@@ -144,9 +146,11 @@ def test_words_that_can_be_paths(word: str, tmp_path: Path) -> None:
                 [
                     (
                         "alwaysApply",
-                        "`alwaysApply` is a field of Cursor.",
-                        "Claude Code does not heed it: this rule is sent with every request.",
-                        "`paths` names the files that a rule is for.",
+                        (
+                            "`alwaysApply` is a field of Cursor: Claude Code ignores it, and sends this "
+                            "rule with every request."
+                        ),
+                        "Use `paths` instead.",
                     )
                 ]
             ),
@@ -303,10 +307,7 @@ def apply_edits(text: str, edits: Sequence[Edit]) -> str:
     return text
 
 
-NO_MATTER = (
-    "This is no front matter for Claude Code, so that it sends the rule with every request: that begins with "
-    "`---` in the first line, and ends with another one."
-)
+NO_MATTER = "Claude Code sees no front matter here, and sends the rule with every request."
 UNREADABLE = "Claude Code cannot read this front matter: none of its fields counts."
 NO_AGENT = "Claude Code has no such agent: it needs a `name` and a `description`, both texts."
 SKILL, AGENT, RULE = ".claude/skills/s/SKILL.md", ".claude/agents/s.md", ".claude/rules/s.md"

@@ -132,8 +132,8 @@ def test_names_of_its_own(name: str, tmp_path: Path) -> None:
                 (
                     ["a"],
                     [
-                        "`disabled` means nothing to Claude Code: the server 'a' starts.",
-                        "`disabledMcpjsonServers` in settings leaves it out.",
+                        "Claude Code ignores `disabled`: the server 'a' starts.",
+                        "To turn it off, add its name to `disabledMcpjsonServers` in settings.",
                     ],
                 )
             ),

@@ -358,7 +358,7 @@ def test_codex_tells_what_it_never_reads(tmp_path: Path) -> None:
         (
             "claude-code",
             "//- /home/work/CLAUDE.md\n@a.md\n//- /home/work/a.md\n@CLAUDE.md\n",
-            ["CLAUDE.md imports this file, so this import brings nothing. Remove one of the two."],
+            ["CLAUDE.md imports this file in turn, so this import adds nothing. Remove one of the two."],
         ),
         (
             "gemini",
