@@ -17,6 +17,7 @@ import { Recorder } from "./record";
 import { approve } from "./serverTools";
 import type { ThreadSession } from "./threadSession";
 import { Threads } from "./threads";
+import { ANSWER_COMMAND, ToolQuestions } from "./toolQuestions";
 import { answerOfTurn, type Taken, takeTurn } from "./turn";
 
 export const PARTICIPANT = "nexus.chat";
@@ -39,6 +40,7 @@ export function registerChat(
     threads: new Threads(nexus, focus, context.workspaceState),
     recorder: new Recorder(nexus, () => whenReady(nexus, RECORD_READY_MS)),
     models: new Models(context),
+    questions: new ToolQuestions(),
     unseen: new Map(),
   };
   const participant = vscode.chat.createChatParticipant(PARTICIPANT, (request, history, stream, token) =>
@@ -51,7 +53,7 @@ export function registerChat(
   return vscode.Disposable.from(
     participant,
     nexus.answer("nexus/model/complete", (params, token) => complete(chat.models, params, token)),
-    nexus.answer("nexus/tool/approve", approve),
+    nexus.answer("nexus/tool/approve", (params, token) => approve(chat.questions, params, token)),
     ...buttons(chat),
   );
 }
@@ -59,6 +61,7 @@ export function registerChat(
 interface Talk extends Chat {
   recorder: Recorder;
   models: Models;
+  questions: ToolQuestions;
   /** Notices that a cancelled answer could not show, by the id of its chat thread. */
   unseen: Map<string, readonly Notice[]>;
 }
@@ -194,6 +197,9 @@ function buttons(chat: Talk): vscode.Disposable[] {
           await chat.nexus.request("nexus/session/undoCompaction", { workspaceFolder: folder, session, compaction });
           return `Conversation ${session} is as it was before the compaction.`;
         }),
+    ),
+    vscode.commands.registerCommand(ANSWER_COMMAND, (id: unknown, answer: unknown) =>
+      chat.questions.answer(id, answer),
     ),
     vscode.commands.registerCommand("nexus.chat.recordAgain", (key: string) =>
       reported(async () => {

@@ -2,7 +2,7 @@
  * The tools of the folder's MCP servers in a turn. Rules:
  *
  * 1. The daemon offers them: those of servers that the user approved, less what the settings deny.
- * 2. The user sees each call with its arguments, and allows it; one tool can be allowed for a conversation, until the
+ * 2. The user sees each call with its arguments, and allows it (`toolQuestions`); one tool can be allowed for a conversation, until the
  *    window closes or the server offers something else. A refusal is a result for the model. Where the daemon takes the
  *    turn, it asks the same question (`nexus/tool/approve`), and keeps what was allowed.
  * 3. The daemon runs a call. Its answer comes marked as data of the server. Of a long one the model is sent the beginning
@@ -17,16 +17,13 @@ import { visible } from "../usage/figures";
 import { REFUSED } from "./editorTools";
 import { inputOf } from "./modelMessages";
 import type { ShortResult } from "./toolLoop";
+import type { ToolQuestions } from "./toolQuestions";
 import type { TurnScope } from "./turnTools";
 
 /** The tool that searches those of servers. */
 export const SEARCH = "search_tools";
 /** How names of their tools begin. */
 export const PREFIX = "mcp__";
-/** Characters of the arguments that the question shows. */
-const MOST_SHOWN = 2_000;
-const ONCE = "Allow";
-const ALWAYS = "Allow in This Conversation";
 
 /** A tool as the model calls it, and whose it is. */
 export interface ServerTool {
@@ -61,14 +58,16 @@ export async function serverToolsOf(
 /** The answer of a tool for the model, after the user has allowed the call. Rejects where the daemon refuses it. */
 export async function callServerTool(
   nexus: Nexus,
-  { folder, session, agent, token }: TurnScope,
+  { folder, session, agent, token, questions }: TurnScope,
   { server, tool, pin }: ServerTool,
   call: ToolCall,
 ): Promise<string | ShortResult> {
   const input = inputOf(call.arguments) as Record<string, Json>;
   const key = JSON.stringify([folder, session, server, tool, pin]);
   if (!allowed.has(key)) {
-    const { approved, remember } = await askUser(`${tool} of the MCP server ${server}`, input, agent);
+    const question = { folder, session, agent, tool, server, arguments: input };
+    const { approved, remember } = await questions.ask(question, token);
+    if (token.isCancellationRequested) throw new vscode.CancellationError();
     if (!approved) return REFUSED;
     if (remember) allowed.add(key);
   }
@@ -80,29 +79,17 @@ export async function callServerTool(
 
 /** The user's answer to the daemon, which runs a call in a turn of its own. It waits for two minutes at most. */
 export async function approve(
-  { tool, server, agent, arguments: input }: ToolApproveParams,
+  questions: ToolQuestions,
+  { workspaceFolder: folder, session, tool, server, agent, arguments: input }: ToolApproveParams,
   token: vscode.CancellationToken,
 ): Promise<Required<ToolApproveResult>> {
   const prefix = `${PREFIX}${server}__`;
   const name = tool.startsWith(prefix) ? tool.slice(prefix.length) : tool;
-  const answer = await askUser(server === undefined ? name : `${name} of the MCP server ${server}`, input, agent);
+  const answer = await questions.ask({ folder, session, agent, tool: name, server, arguments: input }, token);
   if (answer.approved && token.isCancellationRequested) {
     void vscode.window.showInformationMessage(visible(`${name} is not called: nobody waits for the answer any more.`));
   }
   return answer;
-}
-
-/** Ask whether the model may make a call. A question that is dismissed means no. */
-async function askUser(what: string, input: Json, agent: string | undefined): Promise<Required<ToolApproveResult>> {
-  const who = agent === undefined ? "the model" : `the model of the agent ${agent}`;
-  const options = { modal: true, detail: argumentsText(input) };
-  const answer = await vscode.window.showWarningMessage(
-    visible(`Allow ${who} to call ${what}?`),
-    options,
-    ONCE,
-    ALWAYS,
-  );
-  return { approved: answer === ONCE || answer === ALWAYS, remember: answer === ALWAYS };
 }
 
 /** The answer to a search of the model; what it found is passed to `offer`. */
@@ -117,10 +104,4 @@ export async function searchServerTools(
   const { text, tools } = await nexus.request("nexus/mcp/search", { ...who, query: String(query ?? "") }, token);
   offer(tools);
   return text;
-}
-
-function argumentsText(input: Json): string {
-  const text = JSON.stringify(input, undefined, 2).split("\n").map(visible).join("\n");
-  const rest = text.length - MOST_SHOWN;
-  return rest > 0 ? `${text.slice(0, MOST_SHOWN)}\n… and ${rest} more characters, which are not shown` : text;
 }

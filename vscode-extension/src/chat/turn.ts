@@ -45,6 +45,7 @@ import { readServerResources } from "./serverPrompts";
 import { serverToolsOf } from "./serverTools";
 import type { Mark } from "./threadSession";
 import { type Answer, answerOf, type Tool } from "./toolLoop";
+import type { ToolQuestions } from "./toolQuestions";
 import { isDaemonTool, offeredTool, runnersOf, toolsNotOffered } from "./turnTools";
 
 const JUSTIFICATION = "@nexus sends the folder's assembled context to the model that you picked in the chat.";
@@ -81,6 +82,7 @@ export interface Desk {
   nexus: Nexus;
   recorder: Recorder;
   nextTurn: NextTurn;
+  questions: ToolQuestions;
 }
 
 /** What a turn sends besides the conversation. */
@@ -91,7 +93,16 @@ interface Inputs {
 }
 
 /** Run a turn. Rejects where the daemon refuses to assemble it: then nothing was sent. */
-export async function takeTurn({ nexus, recorder, nextTurn }: Desk, turn: Turn): Promise<Taken> {
+export async function takeTurn(desk: Desk, turn: Turn): Promise<Taken> {
+  const asking = desk.questions.showIn(turn);
+  try {
+    return await taken(desk, turn);
+  } finally {
+    asking.dispose();
+  }
+}
+
+async function taken({ nexus, recorder, nextTurn, questions }: Desk, turn: Turn): Promise<Taken> {
   const { request, stream, notices } = turn;
   await caughtUp(recorder, turn);
   const { user, instructions } = splitReferences(request.references);
@@ -117,13 +128,13 @@ export async function takeTurn({ nexus, recorder, nextTurn }: Desk, turn: Turn):
   notices.add(attachmentNotes(context));
   noteContext(turn, context);
   noteToolsLeftOut(turn, context, tools);
-  let answer = await answered(nexus, turn, inputs, context);
+  let answer = await answered(nexus, { ...turn, questions }, inputs, context);
   let failure = failureOf(answer, request.model, context);
   if (failure?.overflow === true && answer.messages.length === 0) {
     const refusal = await compactFurther(nexus, turn);
     if (refusal === undefined) {
       context = await assembled(nexus, turn, inputs);
-      answer = await answered(nexus, turn, inputs, context);
+      answer = await answered(nexus, { ...turn, questions }, inputs, context);
       failure = failureOf(answer, request.model, context);
     } else {
       failure = { ...failure, message: `${failure.message} Compacting it did not help: ${refusal}` };
@@ -245,7 +256,12 @@ function usageOf(nexus: Nexus, { folder, session, agent, token }: Turn): Promise
 
 // ---------------------------------------------------------------- the model of the editor
 
-async function answered(nexus: Nexus, turn: Turn, inputs: Inputs, context: AssembledContext): Promise<Answer> {
+async function answered(
+  nexus: Nexus,
+  turn: Turn & Pick<Desk, "questions">,
+  inputs: Inputs,
+  context: AssembledContext,
+): Promise<Answer> {
   const { request, stream, token } = turn;
   const serverTools = await serverToolsOf(nexus, turn, context.tools);
   const tools: Tool[] = [];

@@ -7,6 +7,7 @@ import { offeredTools } from "./lm";
 import { inputOf, isRecord } from "./modelMessages";
 import { callServerTool, PREFIX, SEARCH, type ServerTool, searchServerTools } from "./serverTools";
 import type { ShortResult, Tool } from "./toolLoop";
+import type { ToolQuestions } from "./toolQuestions";
 
 /** What the daemon's tools need to know of the turn. */
 export interface TurnScope {
@@ -15,6 +16,7 @@ export interface TurnScope {
   agent?: string;
   token: vscode.CancellationToken;
   request: vscode.ChatRequest;
+  questions: ToolQuestions;
 }
 
 interface DaemonTool {

@@ -6,13 +6,12 @@ import type { ServerInfo } from "../../src/protocol/index.ts";
 import { Daemon, ledger, uriOf } from "./harness/daemon.ts";
 import { heard, photographFailure, prepared, until, window, world } from "./harness/each.ts";
 import { lenses } from "./harness/editor.ts";
-import { appears, type Workbench } from "./harness/workbench.ts";
+import type { Workbench } from "./harness/workbench.ts";
 import { leaveModelToEditor, REPOSITORY } from "./harness/world.ts";
 
 const READ = "mcp__files__read_text_file";
 const WRITE = "mcp__files__write_file";
 const FILE = ".nexus3/mcp.json";
-const MODAL_MS = 1_000;
 
 let folder: string;
 let bench: Workbench;
@@ -94,7 +93,7 @@ test("the list shows each server with its state, and leads to what can be done",
 test("the model calls a tool once the user has allowed it, and the answer is data", async () => {
   await bench.openChat();
   await call(READ, { path: path.join(folder, "hello.txt") });
-  const text = await bench.dialog("call read_text_file of the MCP server files?", "Allow");
+  const text = await bench.answerTool("call read_text_file of the MCP server files?", "Allow");
   expect(text).toContain("hello.txt");
   await bench.response("You said: The gate closes at six.").waitFor();
   expect(lastRequest().tools).toEqual(expect.arrayContaining([READ, WRITE]));
@@ -107,18 +106,19 @@ test("the model calls a tool once the user has allowed it, and the answer is dat
 
 test("a call that the user does not allow is not made", async () => {
   await call(WRITE, { path: path.join(folder, "hello.txt"), content: "Open." });
-  await bench.dialog("call write_file of the MCP server files?", "Cancel");
+  await bench.answerTool("call write_file of the MCP server files?", "Don't Allow");
   await bench.response("You said: The user did not allow this call").waitFor();
   expect(readFileSync(path.join(folder, "hello.txt"), "utf8")).toBe("The gate closes at six.\n");
 });
 
 test("a tool can be allowed for the conversation", async () => {
   await call(READ, { path: path.join(folder, "noon.txt") });
-  await bench.dialog("call read_text_file", "Allow in This Conversation");
+  await bench.answerTool("noon.txt", "Allow in This Conversation");
   await bench.response("You said: Noon is at twelve.").waitFor();
   await call(READ, { path: path.join(folder, "dusk.txt") });
   await bench.response("You said: Dusk is at nine.").waitFor();
-  expect(await appears(bench.page.locator(".monaco-dialog-box"), MODAL_MS)).toBe(false);
+  const last = bench.page.locator(".interactive-response").last();
+  expect(await last.getByRole("button", { name: "Allow in This Conversation" }).count()).toBe(0);
 });
 
 test("a tool that the settings deny is not offered", async () => {

@@ -51,7 +51,7 @@ test("the provider's model answers, after a call that the user allows, and the t
   const input = { path: path.join(folder, "hello.txt") };
   provider.answers = [["I look. ", { tool: READ, input }], ["At six."]];
   await bench.ask("When does the gate close?");
-  const text = await bench.dialog("call read_text_file of the MCP server files?", "Allow");
+  const text = await bench.answerTool("call read_text_file of the MCP server files?", "Allow");
   expect(text).toContain("hello.txt");
   await bench.response("At six.").waitFor();
   await bench.response("2 requests to claude-sonnet-4-6: 240 tokens, $0.0012.").waitFor();
@@ -75,7 +75,7 @@ test("the provider's model answers, after a call that the user allows, and the t
 test("a call that the user does not allow is not made", async () => {
   provider.answers = [[{ tool: READ, input: { path: path.join(folder, "none.txt") } }], ["Then not."]];
   await bench.ask("And the other file?");
-  await bench.dialog("call read_text_file of the MCP server files?", "Cancel");
+  await bench.answerTool("none.txt", "Don't Allow");
   await bench.response("Then not.").waitFor();
   expect(JSON.stringify(provider.requests.at(-1)?.messages)).toContain("The user did not allow this call.");
 });
@@ -92,6 +92,21 @@ test("a turn that is cancelled keeps what came, and the conversation goes on", a
   await bench.ask("Again.");
   await bench.response("Whole.").waitFor();
   expect(JSON.stringify(provider.requests.at(-1)?.messages)).toContain("Half an answer");
+});
+
+test("a question that is open when the turn is cancelled is over: its button allows nothing", async () => {
+  const sent = provider.requests.length;
+  provider.answers = [[{ tool: READ, input: { path: path.join(folder, "late.txt") } }], ["Never."], ["On."]];
+  await bench.ask("And late?");
+  const question = await bench.toolQuestion("late.txt");
+  await bench.page.locator(".interactive-input-part .codicon-stop-circle").first().click();
+  await question.getByRole("button", { name: "Allow", exact: true }).click();
+  await bench.told("Nothing is called: nobody waits for this answer any more.");
+  await until(
+    () => ledger(world(), folder),
+    (messages) => JSON.stringify(messages.at(-1)?.content).includes("The user cancelled before this call was run."),
+  );
+  expect(provider.requests.length).toBe(sent + 1);
 });
 
 function settingsFile(): string {

@@ -284,6 +284,7 @@ it("registers no command twice, and a participant with an icon", () => {
     "nexus.chat.useSession",
     "nexus.chat.viewAs",
     "nexus.chat.undoCompaction",
+    "nexus.chat.answerTool",
     "nexus.chat.recordAgain",
   ]);
   expect(mock.chat.participants.at(-1)).toMatchObject({ id: "nexus.chat", iconPath: { id: "layers" } });

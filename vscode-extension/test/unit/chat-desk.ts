@@ -99,6 +99,7 @@ export class FakeStream {
   /** What came in which order: VS Code takes the last run of Markdown as the answer. */
   readonly markdowns: (string | { value: string })[] = [];
   readonly parts: ("markdown" | "button")[] = [];
+  onButton: ((button: { title: string; command: string; arguments?: unknown[] }) => void) | undefined;
   markdown(text: string | { value: string }): void {
     this.text += typeof text === "string" ? text : text.value;
     this.parts.push("markdown");
@@ -107,6 +108,7 @@ export class FakeStream {
   button(command: { title: string; command: string; arguments?: unknown[] }): void {
     this.buttons.push(command);
     this.parts.push("button");
+    this.onButton?.(command);
   }
   reference(value: { uri?: unknown } & object): void {
     this.references.push(String(value.uri ?? value));
@@ -134,6 +136,8 @@ export class Thread {
 
   async ask(prompt: string, more: Record<string, unknown> = {}): Promise<FakeStream & { result: Result }> {
     const shown = new FakeStream();
+    this.desk.shown = shown;
+    shown.onButton = (button) => this.desk.pressNext(button);
     const source = (more.source as mock.CancellationTokenSource | undefined) ?? new mock.CancellationTokenSource();
     const request = { prompt, command: undefined, references: [], toolReferences: [], model: this.desk.model, ...more };
     const result = await this.desk.handler(request, { history: [...this.history] }, shown, source.token);
@@ -163,6 +167,10 @@ export class Desk {
   readonly workspaceState = memento();
   readonly globalState = memento();
   allowed: boolean | undefined = true;
+  /** The answer that is being made, or the last one. */
+  shown: FakeStream | undefined;
+  /** Titles of the buttons that the user presses, in this order, as soon as they are there. */
+  readonly presses: string[] = [];
   handler!: (...args: unknown[]) => Promise<Result>;
   followups!: (result: Result) => { label: string; command?: string; prompt: string }[];
 
@@ -201,6 +209,12 @@ export class Desk {
 
   async press(button: { command: string; arguments?: unknown[] } | undefined): Promise<void> {
     await mock.commands.executeCommand(button?.command ?? "none", ...(button?.arguments ?? []));
+  }
+
+  pressNext(button: { title: string; command: string; arguments?: unknown[] }): void {
+    if (button.title !== this.presses[0]) return;
+    this.presses.shift();
+    queueMicrotask(() => void this.press(button));
   }
 
   context(): api.ExtensionContext {

@@ -180,3 +180,53 @@ it("says so when a call is allowed that nobody waits for any more", async () => 
   await desk.daemon.approve?.(question, source.token as never);
   expect(mock.mock.messages[1]?.text).toBe("read is not called: nobody waits for the answer any more.");
 });
+
+it("shows the question of a call in its answer, and goes on with what the user said", async () => {
+  const { name: tool, arguments: input } = CALL;
+  const question = { workspaceFolder: FOLDER, session: "main", tool, server: "files", arguments: input };
+  const token = new mock.CancellationTokenSource().token as never;
+  let allowed: unknown;
+  desk.daemon.turn = [
+    CALL,
+    async () => {
+      allowed = await desk.daemon.approve?.(question, token);
+    },
+    { kind: "text", text: "At noon." },
+  ];
+  desk.presses.push("Allow in This Conversation");
+  const answer = await desk.thread().ask("When?");
+  expect(allowed).toEqual({ approved: true, remember: true });
+  expect(answer.text).toContain("**Allow the model to call read of the MCP server files?**");
+  expect(answer.text).toContain("> Allowed in this conversation: read.\n\nAt noon.");
+  expect(mock.mock.messages).toEqual([]);
+});
+
+it("leaves no question open when the turn is cancelled", async () => {
+  const source = new mock.CancellationTokenSource();
+  const { name: tool, arguments: input } = CALL;
+  const question = { workspaceFolder: FOLDER, session: "main", tool, server: "files", arguments: input };
+  let asked: unknown;
+  desk.daemon.turn = [
+    { kind: "text", text: "I look. " },
+    CALL,
+    () => {
+      asked = desk.daemon.approve?.(question, new mock.CancellationTokenSource().token as never);
+      source.cancel();
+    },
+  ];
+  const answer = await desk.thread().ask("When?", { source });
+  expect(await asked).toEqual({ approved: false, remember: false });
+  await desk.press(answer.buttons.find(({ title }) => title === "Allow"));
+  expect(mock.mock.messages.map(({ text }) => text)).toContain(
+    "Nothing is called: nobody waits for this answer any more.",
+  );
+});
+
+it("asks in a dialog once the answer is done that could show the question", async () => {
+  await desk.thread().ask("When?");
+  const question = { workspaceFolder: FOLDER, session: "main", tool: CALL.name, server: "files", arguments: {} };
+  mock.mock.answers.push("Allow");
+  const allowed = await desk.daemon.approve?.(question, new mock.CancellationTokenSource().token as never);
+  expect(allowed).toEqual({ approved: true, remember: false });
+  expect(mock.mock.messages).toMatchObject([{ items: [{ modal: true }, "Allow", "Allow in This Conversation"] }]);
+});

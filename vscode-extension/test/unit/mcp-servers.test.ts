@@ -1,14 +1,14 @@
 /** MCP servers in the editor: what the user is shown before an approval and a call, and what the daemon is told then. */
-import { beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect, it, vi } from "vitest";
 import type * as vscode from "vscode";
 import { makeTools } from "../../src/commands/commandContext";
 import { launchText, mcpCommands, stateText } from "../../src/commands/mcpServers";
 import { changesText } from "../../src/documents";
 import type { ServerInfo, ToolChange } from "../../src/protocol";
 import { FOLDER } from "./chat-daemon";
-import { Desk, FakeFocus } from "./chat-desk";
+import { Desk, FakeFocus, type FakeStream } from "./chat-desk";
 import { type FakeNexus, fakeDocuments, fakeNextTurn, fakeNexus } from "./nexus";
-import { mock } from "./vscode";
+import { CancellationTokenSource, mock } from "./vscode";
 
 const LOG = "file:///state/log";
 const TOOL = { name: "read", offeredAs: "mcp__files__read", description: "Reads.", tokens: 40 };
@@ -133,30 +133,37 @@ describe("a command on a server", () => {
 describe("a call of a server's tool in the chat", () => {
   const input = { path: "a.txt" };
   let desk: Desk;
+  let shown: FakeStream | undefined;
 
   beforeEach(() => {
     desk = new Desk();
     desk.daemon.servers = [READY];
   });
 
-  async function ask(session: string, ...answers: unknown[]): Promise<unknown[]> {
-    mock.answers.push(...answers);
+  async function ask(session: string, press?: string): Promise<unknown[]> {
+    if (press !== undefined) desk.presses.push(press);
     desk.focus.pickSession(session);
     desk.model.replies = [[{ call: "mcp__files__read", input, id: "a" }], ["Done."]];
-    await desk.thread().ask("Read it.");
+    shown = await desk.thread().ask("Read it.");
     return desk.daemon.said(session).flatMap((message) => (message.role === "tool" ? [message.content] : []));
   }
 
-  it("is made once the user has seen and allowed it", async () => {
+  it("is made once the user has seen and allowed it, in the chat", async () => {
     expect(await ask("one", "Allow")).toEqual(["data of read"]);
     const schema = { type: "object", properties: { path: { type: "string" } } };
     expect(desk.model.requests[0]?.options.tools).toEqual([
       { name: "mcp__files__read", description: "Reads.", inputSchema: schema },
     ]);
-    expect(mock.messages[0]).toMatchObject({
-      text: "Allow the model to call read of the MCP server files?",
-      items: [{ modal: true, detail: '{\n  "path": "a.txt"\n}' }, "Allow", "Allow in This Conversation"],
-    });
+    expect(shown?.text.replaceAll(/\n{3,}/g, "\n\n")).toContain(
+      [
+        "**Allow the model to call read of the MCP server files?**",
+        '` { `\\\n` \u00a0\u00a0"path": "a.txt" `\\\n` } `',
+        "> Allowed: read.",
+        "Done.",
+      ].join("\n\n"),
+    );
+    expect(shown?.titles().slice(0, 3)).toEqual(["Allow", "Allow in This Conversation", "Don't Allow"]);
+    expect(mock.messages).toEqual([]);
     expect(desk.daemon.paramsOf("nexus/mcp/call")).toEqual([
       { workspaceFolder: FOLDER, session: "one", server: "files", tool: "read", arguments: input },
     ]);
@@ -170,23 +177,35 @@ describe("a call of a server's tool in the chat", () => {
     expect(JSON.stringify(desk.model.requests)).not.toContain("all of it");
   });
 
-  it("is not made without an answer", async () => {
-    expect(await ask("two", undefined)).toEqual([expect.stringContaining("The user did not allow this call.")]);
+  it("is not made where the user cancels while the question is open: nobody refused it", async () => {
+    const source = new CancellationTokenSource();
+    desk.model.replies = [[{ call: "mcp__files__read", input, id: "a" }], ["Done."]];
+    const asked = desk.thread().ask("Read it.", { source });
+    await vi.waitFor(() => expect(desk.shown?.titles()).toContain("Allow"));
+    source.cancel();
+    await asked;
+    const results = desk.daemon.said("main").filter(({ role }) => role === "tool");
+    expect(results.map(({ content }) => content)).toEqual(["The user cancelled before this call was run."]);
+    expect(desk.daemon.paramsOf("nexus/mcp/call")).toEqual([]);
+  });
+
+  it("is not made where the user does not allow it", async () => {
+    expect(await ask("two", "Don't Allow")).toEqual([expect.stringContaining("The user did not allow this call.")]);
     expect(desk.daemon.paramsOf("nexus/mcp/call")).toEqual([]);
   });
 
   it("is asked for once where the user allows it for the conversation, until the server offers something else", async () => {
     await ask("three", "Allow in This Conversation");
     await ask("three");
-    expect(mock.messages.filter(({ text }) => text.startsWith("Allow "))).toHaveLength(1);
+    expect(shown?.titles()).not.toContain("Allow");
     desk.daemon.servers = [{ ...READY, pin: "p2" }];
-    await ask("three", undefined);
+    await ask("three", "Don't Allow");
     expect(desk.daemon.paramsOf("nexus/mcp/call")).toHaveLength(2);
   });
 
   it("is made of a tool that the model had to look for", async () => {
     desk.daemon.defers = true;
-    mock.answers.push("Allow");
+    desk.presses.push("Allow");
     desk.focus.pickSession("four");
     desk.model.replies = [
       [{ call: "search_tools", input: { query: "read" }, id: "s" }],
@@ -204,10 +223,9 @@ describe("a call of a server's tool in the chat", () => {
 
   it("shows how much of long arguments it does not show", async () => {
     desk.model.replies = [[{ call: "mcp__files__read", input: { path: "x".repeat(3_000) } }], ["Done."]];
-    await desk.thread().ask("Read it.");
-    expect(mock.messages[0]?.items[0]).toMatchObject({
-      detail: expect.stringMatching(/\n… and 1016 more characters, which are not shown$/u),
-    });
+    desk.presses.push("Don't Allow");
+    const { text } = await desk.thread().ask("Read it.");
+    expect(text).toContain("\n` … and 1016 more characters, which are not shown `\n");
   });
 });
 

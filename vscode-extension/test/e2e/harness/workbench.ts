@@ -456,6 +456,21 @@ export class Workbench {
     return this.page.locator(".interactive-response", { hasText: text });
   }
 
+  /** The answer in the chat whose question whether a tool may be called has these words, which no earlier one has. */
+  async toolQuestion(words: string): Promise<Locator> {
+    const answer = this.response(words).last();
+    await answer.getByRole("button", { name: "Don't Allow" }).last().waitFor();
+    return answer;
+  }
+
+  /** Answers that question, and returns what stands there. */
+  async answerTool(words: string, button: string): Promise<string> {
+    const answer = await this.toolQuestion(words);
+    const text = await answer.innerText();
+    await answer.getByRole("button", { name: button, exact: true }).last().click();
+    return text;
+  }
+
   async #say(text: string): Promise<void> {
     await this.page.locator(".interactive-input-part .monaco-editor").first().click();
     await this.page.keyboard.insertText(text);
