@@ -5,15 +5,15 @@
  *    of what was shown goes with the approval: the daemon refuses it for anything else.
  * 2. Of a server that offers something else than was approved, the differences are shown first. The approval carries the
  *    pin of what was shown.
- * 3. Nothing pops up by itself: a server that waits for its approval says so in its lens and in the list.
+ * 3. Nothing pops up by itself: a server that waits for its approval says so in its lens, in the list and in the panel.
  */
 import * as vscode from "vscode";
 import type { ServerInfo } from "../protocol";
+import { actionsOf, SERVER_ACTIONS, type ServerAction, stateOf, stateText, tokensText } from "../serverState";
 import { plural, visible } from "../usage/figures";
 import { type CommandTarget, confirm, pick, pickLive, Silent, type Tools } from "./commandContext";
 
 type Commands = Record<string, (...args: unknown[]) => Promise<unknown>>;
-type Action = "approve" | "login" | "start" | "stop" | "log" | "revoke";
 
 /** A server and its folder, as a command is about them. */
 interface Meant {
@@ -28,63 +28,23 @@ interface ServerTarget {
   readonly action?: string;
 }
 
-const STATES: Readonly<Record<string, readonly [icon: string, text: string]>> = {
-  disabled: ["circle-slash", "off in its file"],
-  untrusted: ["workspace-untrusted", "the folder is not trusted"],
-  unapproved: ["shield", "not approved"],
-  stopped: ["debug-stop", "stopped"],
-  starting: ["loading~spin", "starting"],
-  ready: ["check", "ready"],
-  changed: ["warning", "offers something else than you approved"],
-  failed: ["error", "failed"],
-  "needs-auth": ["key", "somebody has to sign in"],
-};
+type Run = (tools: Tools, meant: Meant) => Promise<void>;
 
-interface Deed {
-  readonly title: string;
-  readonly icon: string;
-  fits(server: ServerInfo): boolean;
-  run(tools: Tools, meant: Meant): Promise<void>;
-}
-
-const DEEDS: Readonly<Record<Action, Deed>> = {
-  approve: {
-    title: "Approve…",
-    icon: "shield",
-    fits: ({ state }) => ["unapproved", "changed", "untrusted"].includes(state),
-    run: approve,
-  },
-  login: { title: "Sign In…", icon: "key", fits: ({ state }) => state === "needs-auth", run: login },
-  start: { title: "Start", icon: "play", fits: ({ state }) => ["stopped", "failed"].includes(state), run: start },
-  stop: { title: "Stop", icon: "debug-stop", fits: isRunning, run: stop },
-  log: { title: "Show Log", icon: "output", fits: ({ log }) => log !== undefined, run: showLog },
-  revoke: {
-    title: "Revoke Approval…",
-    icon: "trash",
-    fits: (server) =>
-      server.origin !== "global" && (["stopped", "failed", "needs-auth"].includes(server.state) || isRunning(server)),
-    run: revoke,
-  },
-};
+const RUNS: Readonly<Record<ServerAction, Run>> = { approve, login, start, stop, restart, log: showLog, revoke };
 
 export function mcpCommands(tools: Tools): Commands {
-  const command = (action: Action) => async (arg: unknown) => perform(tools, action, targetOf(arg));
+  const command = (action: ServerAction) => async (arg: unknown) => perform(tools, action, targetOf(arg));
   return {
     "nexus.mcpServers": (arg) => listServers(tools, targetOf(arg)),
     "nexus.showServer": (arg) => showServer(tools, targetOf(arg)),
     "nexus.approveServer": command("approve"),
+    "nexus.loginServer": command("login"),
     "nexus.startServer": command("start"),
     "nexus.stopServer": command("stop"),
+    "nexus.restartMcpServer": command("restart"),
     "nexus.showServerLog": command("log"),
     "nexus.revokeServer": command("revoke"),
   };
-}
-
-/** What the model is told of a server costs this in every request: `ready · 12 tools · ≈ 3,400 tokens`. */
-export function stateText(server: ServerInfo): string {
-  const parts = [STATES[server.state]?.[1] ?? server.state];
-  if (server.pin !== undefined) parts.push(plural(server.tools?.length ?? 0, "tool"), tokensText(server));
-  return parts.join(" · ");
 }
 
 /** What an approval of a server allows, as text. */
@@ -109,14 +69,6 @@ function fileOf({ uri }: ServerInfo): string {
 
 function flagLines({ flags = [] }: ServerInfo): string[] {
   return flags.map(({ place, message }) => visible(`⚠ ${place}: ${message}`));
-}
-
-function tokensText({ exact, tokens = 0 }: Pick<ServerInfo, "exact" | "tokens">): string {
-  return `${exact === true ? "" : "≈ "}${plural(tokens, "token")}`;
-}
-
-function isRunning({ state }: ServerInfo): boolean {
-  return state === "ready" || state === "starting" || state === "changed";
 }
 
 // ---------------------------------------------------------------- which server
@@ -149,33 +101,32 @@ async function serverOf(tools: Tools, place: CommandTarget, name: string): Promi
 }
 
 /** Does something with the server that is meant, else with one that the user picks. */
-async function perform(tools: Tools, action: Action, target: ServerTarget): Promise<void> {
-  const deed = DEEDS[action];
+async function perform(tools: Tools, action: ServerAction, target: ServerTarget): Promise<void> {
+  const [run, face] = [RUNS[action], SERVER_ACTIONS[action]];
   const place = await placeOf(tools, target);
-  if (target.name !== undefined) return deed.run(tools, await serverOf(tools, place, target.name));
-  const servers = (await serversOf(tools, place)).filter(deed.fits);
-  const title = `${deed.title.replace("…", "")} · ${place.name}`;
+  if (target.name !== undefined) return run(tools, await serverOf(tools, place, target.name));
+  const servers = (await serversOf(tools, place)).filter(face.fits);
+  const title = `${face.title.replace("…", "")} · ${place.name}`;
   if (servers.length === 0) {
     void vscode.window.showInformationMessage(`${title}: there is no MCP server for that now.`);
     throw new Silent();
   }
   const { server } = await pick(servers.map(serverItem), title, "Which MCP server?");
-  await deed.run(tools, { place, server });
+  await run(tools, { place, server });
 }
 
 /** What a lens of a server says; without an action, all that there is to say and to do. */
 async function showServer(tools: Tools, target: ServerTarget): Promise<void> {
   const { action } = target;
-  if (action !== undefined && action in DEEDS) return perform(tools, action as Action, target);
+  if (action !== undefined && Object.hasOwn(RUNS, action)) return perform(tools, action as ServerAction, target);
   if (target.name === undefined) return listServers(tools, target);
   const place = await placeOf(tools, target);
   await showMenu(tools, await serverOf(tools, place, target.name));
 }
 
 function serverItem(server: ServerInfo): vscode.QuickPickItem & { server: ServerInfo } {
-  const [icon] = STATES[server.state] ?? ["server"];
   return {
-    label: `$(${icon}) ${server.name}`,
+    label: `$(${stateOf(server).icon}) ${server.name}`,
     description: stateText(server),
     detail: server.error ?? server.command ?? server.url ?? "",
     server,
@@ -203,10 +154,12 @@ async function listServers(tools: Tools, target: ServerTarget): Promise<void> {
 async function showMenu(tools: Tools, meant: Meant): Promise<void> {
   const { server } = meant;
   type Item = vscode.QuickPickItem & { run(): Promise<void> };
-  const deeds = Object.values(DEEDS).filter((deed) => deed.fits(server));
   const open = async () => openPlace(server);
   const items: Item[] = [
-    ...deeds.map(({ icon, title, run }) => ({ label: `$(${icon}) ${title}`, run: () => run(tools, meant) })),
+    ...actionsOf(server).map((action) => {
+      const { icon, title } = SERVER_ACTIONS[action];
+      return { label: `$(${icon}) ${title}`, run: () => RUNS[action](tools, meant) };
+    }),
     { label: "$(go-to-file) Open Its File", description: fileOf(server), run: open },
     { label: "Tools", kind: vscode.QuickPickItemKind.Separator, run: open },
     ...(server.tools ?? []).map(({ name, tokens, description }) => ({
@@ -272,8 +225,8 @@ async function start(tools: Tools, { place, server }: Meant): Promise<void> {
     void vscode.window.showInformationMessage(`The MCP server ${name} is ready: ${cost}.`);
     return;
   }
-  const log = DEEDS.log.title;
-  const offered = DEEDS.log.fits(started) ? [log] : [];
+  const { title: log, fits } = SERVER_ACTIONS.log;
+  const offered = fits(started) ? [log] : [];
   const text = `The MCP server ${name}: ${started.error ?? stateText(started)}`;
   void vscode.window.showWarningMessage(text, ...offered).then(async (chosen) => {
     if (chosen === log) await showLog(tools, { place, server: started });
@@ -293,6 +246,11 @@ async function stop(tools: Tools, { place, server }: Meant): Promise<void> {
   await tools.request(`stopping ${server.name}`, "nexus/mcp/stop", { workspaceFolder, name: server.name });
 }
 
+async function restart(tools: Tools, meant: Meant): Promise<void> {
+  await stop(tools, meant);
+  await start(tools, meant);
+}
+
 async function revoke(tools: Tools, { place, server }: Meant): Promise<void> {
   const { workspaceFolder } = place;
   const { name } = server;
@@ -307,4 +265,5 @@ async function showLog(_: Tools, { server }: Meant): Promise<void> {
     throw new Silent();
   }
   await vscode.window.showTextDocument(vscode.Uri.parse(server.log));
+  await vscode.commands.executeCommand("workbench.action.files.setActiveEditorReadonlyInSession");
 }

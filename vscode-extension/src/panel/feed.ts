@@ -22,6 +22,7 @@ import type {
   LayersResult,
   Preview,
   Requests,
+  ServersResult,
   SessionDidChange,
   SessionInfo,
 } from "../protocol";
@@ -39,6 +40,8 @@ interface Parts {
   layers: LayersResult;
   preview: Preview;
   config: EffectiveResult;
+  /** The folder's MCP servers and their states. */
+  servers: ServersResult;
   sessions: readonly SessionInfo[];
   /** Those of all programs, kept or not; an older server does not know the request. */
   conversations: ConversationListResult;
@@ -62,9 +65,9 @@ export interface Feed extends vscode.Disposable {
 
 /** What each view is made of, the part that it waits for first. */
 export const NEEDS: Readonly<Record<View, readonly Part[]>> = {
-  window: ["usage", "layers", "config", "assistants", "readers", "live"],
+  window: ["usage", "layers", "config", "servers", "assistants", "readers", "live"],
   rows: ["usage", "config"],
-  layers: ["layers", "config", "preview"],
+  layers: ["layers", "config", "servers", "preview"],
   sessions: ["sessions", "conversations", "live"],
   agents: ["agents"],
 };
@@ -75,6 +78,9 @@ const MOST_CONVERSATIONS = 1_000;
 
 /** What only the view of an assistant needs. */
 const OF_ASSISTANTS: ReadonlySet<Part> = new Set<Part>(["assistants", "readers"]);
+
+/** What only Nexus's own view needs. */
+const OF_NEXUS: ReadonlySet<Part> = new Set<Part>(["servers"]);
 
 /** Changes that leave the settings as they are: of several at once, the daemon names one that does not. */
 const TEXT: ReadonlySet<string> = new Set(["instructions", "tokens"]);
@@ -105,7 +111,7 @@ export function feed(nexus: Nexus, focus: Focus, nextTurn: NextTurn, show: (view
     for (const part of Object.keys(parts) as Part[]) {
       const needed = [...looking].some((view) => NEEDS[view].includes(part));
       const viewing = part === "agents" && focus.agent !== undefined && looking.has("window"); // its conversation
-      const unused = OF_ASSISTANTS.has(part) && focus.assistant === undefined;
+      const unused = (focus.assistant === undefined ? OF_ASSISTANTS : OF_NEXUS).has(part);
       parts[part].setVisible(answers && ((needed && !unused) || viewing));
     }
   }
@@ -116,6 +122,7 @@ export function feed(nexus: Nexus, focus: Focus, nextTurn: NextTurn, show: (view
     if (change.reason === "session" || change.reason === "compaction") return;
     poke("layers", "preview", "readers");
     if (change.reason !== "tokens") poke("agents");
+    if (change.reason !== "instructions") poke("servers"); // a model counts the tools its own way
     if (!TEXT.has(change.reason)) poke("config", "live"); // a setting turns conversations of programs off
   }
 
@@ -148,7 +155,7 @@ export function feed(nexus: Nexus, focus: Focus, nextTurn: NextTurn, show: (view
     poke("agents");
     if (change.agentId !== place.agent) return;
     if (change.reason === "disposed") focus.setAgent(undefined);
-    else if (change.reason !== "message") poke("layers", "preview", "config");
+    else if (change.reason !== "message") poke("layers", "preview", "config", "servers");
   }
 
   function focusChanged(): void {
@@ -183,6 +190,9 @@ export function feed(nexus: Nexus, focus: Focus, nextTurn: NextTurn, show: (view
     nexus.onDidChangeAgent(agentChanged),
     nexus.onDidChangeAssistant((change) => {
       if (isFolder(change.workspaceFolder, focus.folder)) poke("live", "conversations");
+    }),
+    nexus.onDidChangeServer((change) => {
+      if (isFolder(change.workspaceFolder, focus.folder)) poke("servers");
     }),
     nextTurn.onDidChange(() => poke("agents")),
     focus.onDidChange(focusChanged),
@@ -226,6 +236,7 @@ function makeParts(nexus: Nexus, focus: Focus, nextTurn: NextTurn, tell: (part: 
     layers: part("layers", (place, request) => request("nexus/context/layers", asViewed(place))),
     preview: part("preview", (place, request) => request("nexus/context/preview", asViewed(place))),
     config: part("config", (place, request) => request("nexus/config/effective", inFolder(place))),
+    servers: part("servers", (place, request) => request("nexus/mcp/servers", inFolder(place))),
     sessions: part("sessions", async (place, request) => (await request("nexus/session/list", folder(place))).sessions),
     conversations: part("conversations", (place, request) =>
       request("nexus/conversation/list", { ...folder(place), limit: MOST_CONVERSATIONS }),

@@ -21,6 +21,7 @@ import { liveNodes } from "./liveSession";
 import type { Node } from "./node";
 import { noticeOf, READING, troubleNotice } from "./notice";
 import { nodeOfPart, rowTrees } from "./rows";
+import { SERVERS } from "./servers";
 import { PAGE, sessionNodes } from "./sessions";
 import { type Element, staleDecorations, type Tree, tree } from "./tree";
 import { type ActionId, type RunningSession, type ViewedAssistant, type WindowModel, windowModel } from "./window";
@@ -47,6 +48,10 @@ const COMMANDS: Readonly<Partial<Record<ActionId, readonly [command: string, ...
   stopViewingAs: ["nexus.panel.stopViewingAs"],
   chooseView: ["nexus.chooseView"],
   retry: ["nexus.panel.refresh"],
+  approveServer: ["nexus.approveServer"],
+  loginServer: ["nexus.loginServer"],
+  startServer: ["nexus.startServer"],
+  showServerLog: ["nexus.showServerLog"],
   ...remedyCommands(),
 };
 
@@ -77,13 +82,13 @@ export function registerPanel(
   const due = new Set<TreeName>();
   let timer: ReturnType<typeof setTimeout> | undefined;
   const told = new Map<string, boolean>();
-  /** URI of a file whose row in the layers is to be shown as soon as it is there. */
-  let awaited: string | undefined;
+  /** Which row in the layers is to be shown as soon as it is there. */
+  let awaited: ((element: Element) => boolean) | undefined;
 
   const page = windowView(context.extensionUri, {
     onVisible: (visible) => look("window", visible),
     onMessage(message) {
-      if (message.type === "act") act(message.id);
+      if (message.type === "act") act(message.id, message.server);
       else if (message.type === "width") {
         shape.narrow = message.narrow;
         show(TREES);
@@ -92,11 +97,12 @@ export function registerPanel(
     },
   });
 
-  /** A file of the table of readers, or the line of a problem. */
+  /** A file of the table of readers, the line of a problem, or the entry of an MCP server. */
   function openListed({ uri, line }: { readonly uri: string; readonly line: number }): void {
     const files: readonly { readonly uri: string }[] = [
       ...(known.get("readers").value?.files ?? []),
       ...(known.get("layers").value?.problems ?? []),
+      ...(known.get("servers").value?.servers ?? []),
     ];
     if (!files.some((file) => file.uri === uri)) return;
     const start = { line, character: 0 };
@@ -109,9 +115,14 @@ export function registerPanel(
     if (usage) void trees.rows.reveal(nodeOfPart(part, usage));
   }
 
-  /** The row of a file in the layers: they may never have been opened. */
   async function revealFile({ uri }: Location): Promise<void> {
-    awaited = uri;
+    const end = `:${pathOf(uri)}`; // what is left out has a path alone
+    await revealLayer((element) => element.source?.uri === uri || element.id.endsWith(end));
+  }
+
+  /** A row in the layers: they may never have been opened. */
+  async function revealLayer(isIt: (element: Element) => boolean): Promise<void> {
+    awaited = isIt;
     await vscode.commands.executeCommand("nexus.layers.focus");
     showTree(trees.layers, known, "layers", shape);
     await revealAwaited();
@@ -119,8 +130,7 @@ export function registerPanel(
 
   async function revealAwaited(): Promise<void> {
     if (awaited === undefined) return;
-    const [uri, end] = [awaited, `:${pathOf(awaited)}`]; // what is left out has a path alone
-    const id = trees.layers.find((element) => element.source?.uri === uri || element.id.endsWith(end));
+    const id = trees.layers.find(awaited);
     if (id === undefined) return;
     awaited = undefined;
     await trees.layers.reveal(id);
@@ -137,15 +147,17 @@ export function registerPanel(
     await documents.show({ kind: "prompt", folder: folder.uri, ...who }, folder.name, range && rangeOf(range));
   }
 
-  function act(id: ActionId): void {
+  function act(id: ActionId, server: string | undefined): void {
     const running = runningSession(known);
     if (id === "viewRunning" && running) {
       void vscode.commands.executeCommand("nexus.chooseView", { assistant: running.session.assistant });
     }
     const source = known.get("usage").value?.usage.cache?.broke?.source;
     if (id === "cacheSource" && source) void openSource({ source });
+    if (id === "showServers") void revealLayer((element) => element.id === SERVERS);
     const found = Object.hasOwn(COMMANDS, id) ? COMMANDS[id] : undefined;
-    if (found) void vscode.commands.executeCommand(...found);
+    const about = server === undefined ? [] : [{ folder: known.place?.folder.uri, server }];
+    if (found) void vscode.commands.executeCommand(...found, ...about);
   }
 
   function look(view: View, visible: boolean): void {
@@ -233,6 +245,7 @@ function windowNow(known: Feed): WindowModel | undefined {
     now: new Date(),
     layers: fresh(known, "layers"),
     config: fresh(known, "config"),
+    servers: fresh(known, "servers"),
     compaction: known.compaction,
     trouble: stale === undefined ? usage.trouble : undefined,
     stale,
@@ -302,7 +315,14 @@ function nodesOf(known: Feed, name: TreeName, shape: Shape): Node[] | undefined 
       const fragments = fresh(known, "preview")?.fragments;
       return (
         layers &&
-        layerNodes({ layers, folder, home, ...(fragments ? { fragments } : {}), ...(servers ? { servers } : {}) })
+        layerNodes({
+          layers,
+          folder,
+          home,
+          ...(fragments ? { fragments } : {}),
+          ...(servers ? { servers } : {}),
+          serverStates: fresh(known, "servers"),
+        })
       );
     }
     case "sessions": {

@@ -7,8 +7,19 @@
  * 4. A file that is stale, invalid, unreadable or too large is marked; so is one with errors or warnings.
  * 5. Files of one name say their directory, too.
  */
-import type { AssistantMcpServer, Fragment, Layer, LayerFile, LayersResult, McpServer, Problem } from "../protocol";
+import type {
+  AssistantMcpServer,
+  Fragment,
+  Layer,
+  LayerFile,
+  LayersResult,
+  McpServer,
+  Problem,
+  ServersResult,
+} from "../protocol";
+import { layerTitle } from "./layerTitle";
 import type { Icon, Node } from "./node";
+import { SERVERS, serversNode } from "./servers";
 import { count, directoryOf, nameOf, pathOf, plain, plural, repeated, tokensOf } from "./wording";
 
 const OPEN = "nexus.panel.openSource";
@@ -22,7 +33,10 @@ export interface LayersGiven {
   readonly home?: string;
   /** Of the prompt, for what the files import. */
   readonly fragments?: readonly Fragment[];
+  /** Every entry of every file of MCP servers. */
   readonly servers?: readonly McpServer[];
+  /** What became of the entries in force. */
+  readonly serverStates?: ServersResult | undefined;
 }
 
 const STATUS: Readonly<Record<string, { icon: string; colour: string; says: string }>> = {
@@ -34,25 +48,6 @@ const STATUS: Readonly<Record<string, { icon: string; colour: string; says: stri
   conditional: { icon: "filter", colour: "descriptionForeground", says: "sent with messages about some files" },
   excluded: { icon: "circle-slash", colour: "disabledForeground", says: "left out by the settings" },
   missing: { icon: "circle-outline", colour: "disabledForeground", says: "not there" },
-};
-
-/** Titles of layers, and of the scopes of another assistant's files. */
-const TITLES: Readonly<Record<string, string>> = {
-  defaults: "Defaults",
-  global: "Global",
-  local: "This folder",
-  ancestor: "Ancestor",
-  managed: "Organization",
-  user: "User",
-  parent: "Parent",
-  project: "Project",
-  rule: "Rules",
-  import: "Imports",
-  settings: "Named by settings",
-  memory: "Notes it keeps",
-  skill: "Skills",
-  agent: "Agents",
-  nested: "Below this folder",
 };
 
 /** The layer of what Nexus brings: nobody looks for its files on the disk. */
@@ -85,17 +80,10 @@ export function layerNodes(given: LayersGiven): Node[] {
   };
   const nodes = given.layers.layers.map((layer) => layerNode(layer, given, problems, where));
   const servers = given.servers ?? [];
-  if (servers.length) nodes.push(serversNode(servers, given));
+  if (servers.length) nodes.push(serversNode({ ...given, entries: servers, states: given.serverStates }));
   if (given.layers.servers?.length) nodes.push(assistantServersNode(given.layers.servers, given));
   if (given.layers.skipped.length) nodes.push(skippedNode(given));
   return nodes;
-}
-
-/** `ancestor:company` → `Ancestor: company`. */
-export function layerTitle(name: string): string {
-  const [kind, ...rest] = name.split(":");
-  const known = TITLES[kind ?? ""];
-  return known ? [known, ...rest].join(": ") : name;
 }
 
 function layerNode(layer: Layer, given: LayersGiven, problems: ReadonlyMap<string, Problem[]>, where: Where): Node {
@@ -235,39 +223,6 @@ function importNodes(layer: Layer, given: LayersGiven, where: Where): Node[] {
   }));
 }
 
-function serversNode(servers: readonly McpServer[], given: LayersGiven): Node {
-  const on = servers.filter((server) => server.enabled && server.shadowedBy === undefined).length;
-  return {
-    id: "servers",
-    label: "MCP servers",
-    description: on === servers.length ? count(on) : `${count(on)} of ${count(servers.length)} on`,
-    tooltip: "Servers that the layers name. None is started to show them.",
-    spoken: `MCP servers, ${on} of ${servers.length} on`,
-    icon: { name: "server-environment" },
-    context: "servers",
-    open: true,
-    children: servers.map((server) => serverNode(server, given)),
-  };
-}
-
-function serverNode(server: McpServer, given: LayersGiven): Node {
-  const origin = layerTitle(server.origin);
-  const state =
-    server.shadowedBy !== undefined ? `overridden by ${layerTitle(server.shadowedBy)}` : server.enabled ? "" : "off";
-  const says = [server.type, origin, state].filter(Boolean).join(" · ");
-  return {
-    id: `server:${server.origin}:${server.name}`,
-    label: server.name,
-    description: says,
-    tooltip: `**${plain(server.name)}**\n\n${plain(says)}\n\n${plain(pathOf(server.uri, given.folder))}:${server.range.start.line + 1}`,
-    spoken: `server ${server.name}, ${says}`,
-    icon: state ? { name: "circle-slash", colour: "disabledForeground" } : { name: "server" },
-    context: state ? "server.off" : "server.on",
-    command: OPEN,
-    subject: { folder: given.folder, server: server.name, source: { uri: server.uri, range: server.range } },
-  };
-}
-
 const STARTS: Readonly<Record<string, string>> = {
   starts: "starts with the assistant",
   asks: "waits for approval",
@@ -277,7 +232,7 @@ const STARTS: Readonly<Record<string, string>> = {
 /** The MCP servers in the settings of another assistant. */
 function assistantServersNode(servers: readonly AssistantMcpServer[], given: LayersGiven): Node {
   return {
-    id: "servers",
+    id: SERVERS,
     label: "MCP servers",
     description: count(servers.length),
     tooltip:

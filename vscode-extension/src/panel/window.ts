@@ -15,6 +15,7 @@ import type {
   AssistantSessionResult,
   EffectiveResult,
   LayersResult,
+  ServersResult,
   TokenUsage,
 } from "../protocol";
 import type { RemedyId } from "../server/remedies";
@@ -22,6 +23,7 @@ import { correctionText, totalOf } from "../usage/figures";
 import { byPart, type PartName, styleOf } from "../usage/parts";
 import { liveFacts, liveSegments } from "./liveSession";
 import { type ReadersTable, readersTable } from "./readers";
+import { serverFacts, serverRemarks } from "./servers";
 import { count, dollars, nameOf, percent, plural, share, tokensOf, withShortPaths } from "./wording";
 
 export type ActionId =
@@ -42,11 +44,18 @@ export type ActionId =
   | "switchFolder"
   | "pickModel"
   | "rebase"
-  | "cacheSource";
+  | "cacheSource"
+  | "showServers"
+  | "approveServer"
+  | "loginServer"
+  | "startServer"
+  | "showServerLog";
 
 export interface Action {
   readonly id: ActionId;
   readonly label: string;
+  /** The MCP server that it is about. */
+  readonly server?: string;
 }
 
 /** Instead of the bar: what is missing, and what to do. */
@@ -173,6 +182,8 @@ export interface WindowGiven {
   readonly usage: TokenUsage;
   readonly layers?: LayersResult | undefined;
   readonly config?: EffectiveResult | undefined;
+  /** The folder's MCP servers. */
+  readonly servers?: ServersResult | undefined;
   readonly compaction?: LastCompaction | undefined;
   /** Why the figures may be old. */
   readonly trouble?: string | undefined;
@@ -308,7 +319,9 @@ function remarksOf(given: WindowGiven, level: Level): Remark[] {
     });
   }
   if (given.running) remarks.push(runningRemark(given.running));
-  return [...remarks, ...(assistant ? assistantRemarks(given) : layerRemarks(given.layers))];
+  if (assistant) return [...remarks, ...assistantRemarks(given)];
+  const place = { folder: given.folder.uri, home: given.home };
+  return [...remarks, ...serverRemarks(given.servers, place), ...layerRemarks(given.layers)];
 }
 
 function modelAction({ model }: TokenUsage): Action {
@@ -392,7 +405,13 @@ function assistantFacts({ title, info }: ViewedAssistant, { parts = [] }: TokenU
 function factsOf(given: WindowGiven): Fact[] {
   if (given.report) return liveFacts(given.report, given.now ?? new Date());
   if (given.assistant) return assistantFacts(given.assistant, given.usage);
-  return [...totalFacts(given), ...pendingFacts(given), ...cacheFacts(given), ...compactionFacts(given)];
+  return [
+    ...totalFacts(given),
+    ...pendingFacts(given),
+    ...cacheFacts(given),
+    ...serverFacts(given.servers),
+    ...compactionFacts(given),
+  ];
 }
 
 /** Why the total is another than the sum of the parts. */

@@ -10,7 +10,7 @@ import { Daemon, uriOf } from "./harness/daemon.ts";
 import { photographFailure, window, world } from "./harness/each.ts";
 import { monorepo } from "./harness/monorepo.ts";
 import type { Workbench } from "./harness/workbench.ts";
-import { EXTENSION } from "./harness/world.ts";
+import { EXTENSION, leaveModelToEditor } from "./harness/world.ts";
 
 const LOOKS = path.join(process.env.NEXUS_E2E_CACHE ?? path.join(EXTENSION, ".e2e"), "looks");
 const SIZE = { width: 1280, height: 800 };
@@ -198,8 +198,55 @@ test(
   LONG_MS,
 );
 
-async function open(workspace: string, file: string): Promise<Workbench> {
-  const bench = await window({ size: SIZE, workspace, file });
+test(
+  "the MCP servers of a folder, and the question before a call",
+  async () => {
+    const folder = path.join(monorepo(world(), "servers"), "packages/api");
+    mkdirSync(path.join(folder, ".nexus3"), { recursive: true });
+    const failing = "console.error('no token is set'); process.exit(3)";
+    const mcpServers = {
+      files: { command: "node", args: [world().mcpServer, folder] },
+      broken: { command: "node", args: ["-e", failing] },
+      waiting: { command: "node", args: [world().mcpServer, folder, folder] },
+    };
+    writeFileSync(path.join(folder, ".nexus3/mcp.json"), JSON.stringify({ mcpServers }, null, 2));
+    leaveModelToEditor(folder, "editor");
+    const bench = await open(folder, path.join(folder, ".nexus3/mcp.json"), { width: 1600, height: 900 });
+    for (const name of ["files", "broken"]) {
+      await bench.command("Nexus: Approve MCP Server…");
+      await bench.choose(name);
+      await bench.dialog(`Start the MCP server ${name}?`, "Approve and Start");
+      await bench.told(`The MCP server ${name}`);
+    }
+    for (const theme of ["dark", "hc-light"] as const) {
+      await bench.dress(theme);
+      await bench.openPanel();
+      await bench.unfold("Context Window", "Layers");
+      for (const width of [180, 320, 1000]) {
+        await bench.widenSideBar(width);
+        await bench.heighten("Context Window", 420);
+        await settle(bench);
+        await bench.row("Layers", "files").last().hover();
+        await look(bench, `servers-${theme}-${width}`);
+      }
+      await bench.widenSideBar(320);
+    }
+    await bench.openChat("Model of you");
+    await bench.newChat();
+    await bench.ask(`[[tool mcp__files__read_text_file ${JSON.stringify({ path: path.join(folder, "AGENTS.md") })}]]`);
+    await bench.toolQuestion("Allow the model to call");
+    await look(bench, "question");
+    await bench.answerTool("Allow the model to call", "Allow");
+    await bench.response("You said").waitFor();
+    await look(bench, "question-answered");
+    bench.undress();
+    await bench.close();
+  },
+  LONG_MS,
+);
+
+async function open(workspace: string, file: string, size = SIZE): Promise<Workbench> {
+  const bench = await window({ size, workspace, file });
   await bench.ready();
   return bench;
 }

@@ -6,7 +6,7 @@ import type { ServerInfo } from "../../src/protocol/index.ts";
 import { Daemon, ledger, uriOf } from "./harness/daemon.ts";
 import { heard, photographFailure, prepared, until, window, world } from "./harness/each.ts";
 import { lenses } from "./harness/editor.ts";
-import type { Workbench } from "./harness/workbench.ts";
+import { plain, type Workbench } from "./harness/workbench.ts";
 import { leaveModelToEditor, REPOSITORY } from "./harness/world.ts";
 
 const READ = "mcp__files__read_text_file";
@@ -180,6 +180,46 @@ test("a server whose approval is revoked has ended, and is offered no more", asy
   expect(lastRequest().tools?.filter((name) => name.startsWith("mcp__files__"))).toEqual([]);
 });
 
+test("the panel has a row for each server, with its state and what can be done", async () => {
+  const panel = await bench.openPanel();
+  await bench.unfold("Context Window");
+  const fact = panel.locator(".fact", { hasText: "1 of 2 ready · 1 not approved" });
+  await fact.getByRole("button", { name: "Show" }).click();
+  await bench.row("Layers", "MCP servers").waitFor();
+  await bench.unfold("Layers");
+  await showsServers(["files, not approved, This folder", /^notes, ready, 1 tool, .*, This folder$/]);
+  await press("notes", "Stop MCP Server…");
+  await showsServers([/^files/, /^notes, stopped, 1 tool/]);
+  await press("notes", "Start MCP Server…");
+  await bench.told("The MCP server notes is ready: ");
+  await showsServers([/^files/, /^notes, ready, 1 tool/]);
+});
+
+test("a server that fails says why in the panel, which leads to its log and to its line", async () => {
+  const script = "console.error('no token is set'); process.exit(3)";
+  writeFileSync(
+    path.join(folder, FILE),
+    JSON.stringify({ mcpServers: { broken: { command: "node", args: ["-e", script] } } }, null, 2),
+  );
+  await showsServers(["broken, not approved, This folder"]);
+  await press("broken", "Approve MCP Server…");
+  await bench.dialog("Start the MCP server broken?", "Approve and Start");
+  await showsServers([/^broken, failed: .+, This folder$/]);
+  await bench.command("Notifications: Clear All Notifications");
+  await bench.unfold("Context Window", "Layers");
+  const remark = (await bench.openPanel()).locator(".remark.error", { hasText: "MCP server broken: failed: " });
+  await remark.getByRole("button", { name: "Show Log broken" }).click();
+  await until(
+    () => bench.activeEditor().innerText(),
+    (text) => plain(text).includes("no token is set"),
+  );
+  await bench.cursorTo("end");
+  await bench.type("typed");
+  expect(plain(await bench.activeEditor().innerText())).not.toContain("typed");
+  await remark.getByRole("button", { name: "mcp.json:3" }).click();
+  await bench.page.locator(".part.editor .tab.active", { hasText: "mcp.json" }).waitFor();
+});
+
 /** What the server `notes` offers when it starts next. */
 function describe(tools: Record<string, string>): void {
   writeFileSync(path.join(folder, "tools.json"), JSON.stringify(tools));
@@ -207,6 +247,23 @@ async function lensesOfServers(): Promise<string[]> {
 
 async function showsLenses(expected: string[]): Promise<void> {
   await until(lensesOfServers, (all) => all.join("\n") === expected.join("\n"));
+}
+
+/** Waits for the rows of servers in the layers. */
+async function showsServers(expected: (string | RegExp)[]): Promise<void> {
+  const isLike = (label: string, wanted: string | RegExp) =>
+    typeof wanted === "string" ? label === wanted : wanted.test(label);
+  await until(
+    async () => (await bench.rows("Layers")).flatMap((label) => /^server (.*)$/.exec(label)?.[1] ?? []),
+    (rows) => rows.length === expected.length && rows.every((label, index) => isLike(label, expected[index] ?? "")),
+  );
+}
+
+/** Presses a button of a server's row. */
+async function press(name: string, button: string): Promise<void> {
+  const row = bench.row("Layers", name).last();
+  await row.hover();
+  await row.getByRole("button", { name: button }).click();
 }
 
 function lastRequest() {

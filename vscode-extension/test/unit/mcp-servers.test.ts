@@ -2,9 +2,10 @@
 import { beforeEach, describe, expect, it, vi } from "vitest";
 import type * as vscode from "vscode";
 import { makeTools } from "../../src/commands/commandContext";
-import { launchText, mcpCommands, stateText } from "../../src/commands/mcpServers";
+import { launchText, mcpCommands } from "../../src/commands/mcpServers";
 import { changesText } from "../../src/documents";
 import type { ServerInfo, ToolChange } from "../../src/protocol";
+import { stateText } from "../../src/serverState";
 import { FOLDER } from "./chat-daemon";
 import { Desk, FakeFocus, type FakeStream } from "./chat-desk";
 import { type FakeNexus, fakeDocuments, fakeNextTurn, fakeNexus } from "./nexus";
@@ -112,6 +113,27 @@ describe("a command on a server", () => {
     expect(asked()).toEqual([["nexus/mcp/revoke", { workspaceFolder: FOLDER, name: "files" }]]);
   });
 
+  it("restarts one: it is stopped, then started", async () => {
+    has(READY);
+    nexus.answers["nexus/mcp/stop"] = server({ state: "stopped" });
+    await run("nexus.restartMcpServer", { folder: FOLDER, server: "files" });
+    expect(asked().map(([method]) => method)).toEqual(["nexus/mcp/stop", "nexus/mcp/start"]);
+  });
+
+  it("has the user sign in to one from its row", async () => {
+    has(server({ state: "needs-auth" }));
+    nexus.answers["nexus/mcp/login"] = READY;
+    await run("nexus.loginServer", { folder: FOLDER, server: "files" });
+    expect(asked()).toEqual([["nexus/mcp/login", { workspaceFolder: FOLDER, name: "files" }]]);
+  });
+
+  it("shows its log, and nobody types in it", async () => {
+    has(server({ state: "ready", log: LOG }));
+    await run("nexus.showServerLog", { folder: FOLDER, server: "files" });
+    expect(mock.opened.map(String)).toEqual([LOG]);
+    expect(mock.executed).toEqual([["workbench.action.files.setActiveEditorReadonlyInSession"]]);
+  });
+
   it("lists all, and of the picked one what can be done and what each tool costs", async () => {
     has(READY, server({ name: "other" }));
     mock.answers.push((item: vscode.QuickPickItem) => item.label.endsWith("files"), undefined);
@@ -121,6 +143,7 @@ describe("a command on a server", () => {
       ["$(check) files", "$(shield) other"],
       [
         "$(debug-stop) Stop",
+        "$(debug-restart) Restart",
         "$(trash) Revoke Approval…",
         "$(go-to-file) Open Its File",
         "Tools",

@@ -128,7 +128,13 @@ describe("the feed", () => {
     known.look("rows", true);
     known.look("window", true);
     await settle();
-    expect(methods()).toEqual(["assistant/sessions", "config/effective", "context/layers", "context/usage"]);
+    expect(methods()).toEqual([
+      "assistant/sessions",
+      "config/effective",
+      "context/layers",
+      "context/usage",
+      "mcp/servers",
+    ]);
     expect(asked.every(([, params]) => params.workspaceFolder === FOLDER)).toBe(true);
     expect(new Set(shown)).toEqual(new Set(["window", "rows", "layers", "sessions"]));
   });
@@ -171,7 +177,7 @@ describe("the feed", () => {
     expect(scoped.map(([, { nextTurn: _, ...params }]) => params)).toEqual(
       scoped.map(() => ({ workspaceFolder: FOLDER, agent: "reviewer" })),
     );
-    expect(scoped.length).toBe(4);
+    expect(scoped.length).toBe(5);
     events.agent.fire({ workspaceFolder: FOLDER, agentId: "reviewer", reason: "disposed" });
     expect(focus.agent).toBeUndefined();
   });
@@ -207,6 +213,24 @@ describe("the feed", () => {
       "context/preview",
       "context/usage",
     ]);
+  });
+
+  it("asks for the MCP servers again when one of the folder has another state, and for nothing else", async () => {
+    const { known, asked, focus, events } = begin();
+    known.look("layers", true);
+    await settle(500);
+    asked.length = 0;
+    events.server.fire({ workspaceFolder: "file:///elsewhere", server: "notes", state: "ready" });
+    await settle(500);
+    expect(asked).toEqual([]);
+    events.server.fire({ workspaceFolder: FOLDER, server: "notes", state: "ready" });
+    await settle(500);
+    expect(asked).toEqual([["mcp/servers", { workspaceFolder: FOLDER }]]);
+    focus.pickView("codex");
+    asked.length = 0;
+    events.server.fire({ workspaceFolder: FOLDER, server: "notes", state: "failed" });
+    await settle(500);
+    expect(asked.map(([method]) => method)).not.toContain("mcp/servers");
   });
 
   it("asks again when a file of an assistant is written or typed in", async () => {
@@ -416,6 +440,12 @@ describe("the feed", () => {
     asked.length = 0;
     events.context.fire(context({ reason: "config" }));
     await settle(500);
-    expect(methods()).toEqual(["assistant/sessions", "config/effective", "context/layers", "context/usage"]);
+    expect(methods()).toEqual([
+      "assistant/sessions",
+      "config/effective",
+      "context/layers",
+      "context/usage",
+      "mcp/servers",
+    ]);
   });
 });

@@ -5,7 +5,7 @@ import { noticeOf, READING } from "../../src/panel/notice";
 import { pageHtml } from "../../src/panel/page";
 import { page } from "../../src/panel/webview/paint";
 import { type WindowGiven, windowModel } from "../../src/panel/window";
-import type { UsageRow } from "../../src/protocol";
+import type { ServerInfo, UsageRow } from "../../src/protocol";
 import { example, FOLDER, usageOf } from "./panel-examples";
 
 const rows = (...tokens: number[]): UsageRow[] =>
@@ -143,6 +143,42 @@ describe("the page", () => {
       "true",
     ]);
     expect(attributes(root.querySelector(".window"), "data-vscode-context")).toEqual(['{"webviewSection":"window"}']);
+  });
+
+  it("has a button for each MCP server in trouble, named for a screen reader, and its line", () => {
+    const uri = `${FOLDER}/.nexus3/mcp.json`;
+    const failed = (name: string, line = 2): ServerInfo => ({
+      name,
+      origin: "local",
+      uri,
+      range: { start: { line, character: 4 }, end: { line: line + 1, character: 4 } },
+      transport: "stdio",
+      state: "failed",
+      hash: "h",
+      error: "It ended.",
+      log: "file:///log",
+    });
+    const shownWith = (...servers: ServerInfo[]) => shown.show(model(undefined, { servers: { servers, tokens: 0 } }));
+    shownWith(failed("a"), failed("b")); // both in one line
+    const buttons = () => [...root.querySelectorAll<HTMLElement>(".remark-action button")];
+    expect(buttons().map((one) => [one.textContent, one.getAttribute("aria-label")])).toEqual([
+      ["Show Log", "Show Log a"],
+      ["Show Log", "Show Log b"],
+    ]);
+    for (const one of [...buttons(), ...root.querySelectorAll<HTMLElement>(".remark-text button")]) one.click();
+    expect(sent).toEqual([
+      { type: "act", id: "showServerLog", server: "a" },
+      { type: "act", id: "showServerLog", server: "b" },
+      { type: "open", uri, line: 2 },
+      { type: "open", uri, line: 2 },
+    ]);
+    sent.length = 0;
+    shownWith(failed("b", 9)); // its entry moved
+    for (const one of [...buttons(), ...root.querySelectorAll<HTMLElement>(".remark-text button")]) one.click();
+    expect(sent).toEqual([
+      { type: "act", id: "showServerLog", server: "b" },
+      { type: "open", uri, line: 9 },
+    ]);
   });
 
   it("greys the figures of before and says so, once, until there are new ones", () => {

@@ -333,6 +333,35 @@ describe("the panel", () => {
     registered.dispose();
   });
 
+  it("acts on the MCP server that a button of the page is about, and leads to the rows and the line of servers", async () => {
+    const { answers, registered } = panel();
+    const [entry] = example("nexus/config/effective").mcpServers;
+    const failed = { ...entry, transport: "stdio", state: "failed", hash: "h", error: "It ended.", log: "file:///log" };
+    answers.set("nexus/mcp/servers", { servers: [failed], tokens: 0 });
+    const { posted, say } = openPage();
+    say({ type: "ready" });
+    await vi.advanceTimersByTimeAsync(20);
+    const { model } = posted.at(-1) ?? expect.fail("nothing was posted");
+    expect(model.kind === "window" && model.remarks[0]?.action).toMatchObject({
+      id: "showServerLog",
+      server: "tickets",
+    });
+    mock.executed.length = 0;
+    say({ type: "act", id: "showServerLog", server: "tickets" });
+    expect(mock.executed).toEqual([["nexus.showServerLog", { folder: FOLDER, server: "tickets" }]]);
+    say({ type: "act", id: "showServers" });
+    await vi.advanceTimersByTimeAsync(20);
+    expect(revealed).toEqual([["nexus.layers", "servers"]]);
+    const [row] = view("nexus.layers")
+      .children()
+      .flatMap((one) => (one.id === "servers" ? view("nexus.layers").children(one) : []));
+    expect(row && view("nexus.layers").item(row).contextValue).toBe("server.on.start.log.revoke");
+    say({ type: "open", uri: failed.uri ?? "", line: 2 });
+    say({ type: "open", uri: "file:///etc/passwd", line: 0 });
+    expect(mock.opened.map(String)).toEqual([failed.uri]);
+    registered.dispose();
+  });
+
   it("shows figures first where the page says that it is narrow", async () => {
     const { registered } = panel();
     const { say } = openPage();

@@ -13,6 +13,8 @@ export interface PageEvents {
 export function button(action: Action, events: PageEvents, className: string): HTMLButtonElement {
   const made = make("button", className, action.label);
   made.type = "button";
-  made.addEventListener("click", () => events.send({ type: "act", id: action.id }));
+  const { id, server } = action;
+  if (server !== undefined) made.setAttribute("aria-label", `${action.label} ${server}`);
+  made.addEventListener("click", () => events.send({ type: "act", id, ...(server === undefined ? {} : { server }) }));
   return made;
 }

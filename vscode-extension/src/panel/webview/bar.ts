@@ -270,7 +270,10 @@ function paintRemarks(parent: HTMLElement, remarks: readonly Remark[], events: P
   setChildren(
     parent,
     remarks,
-    ({ tone, action, source, text }) => `${tone}:${action?.id ?? `${source?.uri}:${source?.line}:${text}`}`,
+    ({ tone, action, source, text }) =>
+      [tone, action ? keyOfAction(action) : text, source?.uri, source?.line]
+        .filter((part) => part !== undefined)
+        .join(":"),
     ({ tone, source }) => {
       const icon = make("span", "remark-icon");
       icon.setAttribute("aria-hidden", "true");
@@ -342,10 +345,14 @@ function paintAction(parent: Element, action: Action | undefined, events: PageEv
   setChildren(
     parent,
     action ? [action] : [],
-    ({ id }) => id,
+    keyOfAction,
     (one) => button(one, events, "link"),
     (element, { label }) => setText(element, label),
   );
+}
+
+function keyOfAction({ id, server }: Action): string {
+  return server === undefined ? id : `${id}:${server}`;
 }
 
 /** A theme colour's name as a style: `charts.blue` → `var(--vscode-charts-blue)`. */
