@@ -8,7 +8,7 @@
 # make fresh             whether `make generate` changes nothing
 # make test-vscode       the VS Code extension in a real VS Code; wants Node.js with npm, fetches the rest once
 # make prepare-vscode    fetches what test-vscode runs in
-# make mutate-vscode     whether those tests notice fifteen deliberate breakages (a quarter of an hour)
+# make mutate-vscode     whether those tests notice deliberate breakages (a quarter of an hour)
 # make test-assistants   the profiles beside the real Claude Code, Codex, opencode, Gemini CLI (npm, 1.2 GB, ten minutes)
 # make setting-docs      what Gemini CLI and opencode say of their settings, into settings.docs.json of their rooms
 # make coverage          the branches that each suite covers; fails below 95 % of the library

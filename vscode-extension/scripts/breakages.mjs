@@ -222,6 +222,20 @@ export const BREAKAGES = [
     file: "features",
     noticedBy: "F2 gives a server another name in every file that names it",
   },
+  {
+    name: "a button of the window forgets its MCP server",
+    edits: [
+      { file: `${SRC}/panel/index.ts`, find: "executeCommand(...found, ...about)", put: "executeCommand(...found)" },
+    ],
+    file: "mcp",
+    noticedBy: "a server that fails says why in the panel, which leads to its log and to its line",
+  },
+  {
+    name: "a question that ended still takes answers",
+    edits: [{ file: `${SRC}/chat/toolQuestions.ts`, find: "this.open.delete(id);", put: "" }],
+    file: "provider",
+    noticedBy: "a question that is open when the turn is cancelled is over: its button allows nothing",
+  },
 ];
 
 /**
