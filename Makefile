@@ -110,6 +110,7 @@ generate: $(STAMP)
 	$(BIN)/python -m nexus_context.config.generate
 	PYTHONPATH=tests $(BIN)/python -m support.protocol_page
 	PYTHONPATH=tests $(BIN)/python -m support.assistants_page
+	PYTHONPATH=tests $(BIN)/python -m support.example_outputs
 	$(BIN)/python scripts/update_models.py
 
 models: $(STAMP)
@@ -120,7 +121,7 @@ models: $(STAMP)
 
 # whether the generated files are those of their source
 fresh: generate
-	git diff --exit-code -- context/nexus_context/config context/nexus_context/tokens docs vscode-extension/src
+	git diff --exit-code -- context/nexus_context/config context/nexus_context/tokens docs README.md vscode-extension/src
 
 lock: $(STAMP)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --group release

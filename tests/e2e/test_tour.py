@@ -1,6 +1,5 @@
 """`make run`: the tour of the example, and of a monorepo that has nothing of Nexus."""
 
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -58,14 +57,6 @@ def test_a_monorepo_is_toured_without_a_change(tmp_path: Path) -> None:
 
 def test_a_folder_without_any_file_is_toured(tmp_path: Path) -> None:
     assert "[prompt.import" in tour(str(tmp_path))
-
-
-def test_the_readme_shows_the_tour() -> None:
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    excerpts = re.findall(r"```console\n(.*?)```", readme, re.DOTALL)
-    assert len(excerpts) == 2
-    printed = "\n".join(line.rstrip() for line in tour().splitlines())
-    assert [excerpt for excerpt in excerpts if excerpt not in printed] == []
 
 
 def test_the_readme_is_a_page() -> None:
