@@ -60,6 +60,20 @@ def test_what_runs_now(
     assert out.endswith("Next: nexus watch\n")
 
 
+def test_a_folder_in_place_of_a_command(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    whole = run_nexus(capsys, "overview", str(work))
+    assert whole[0] == 0
+    assert run_nexus(capsys, str(work)) == whole
+
+
+def test_a_command_before_a_folder_of_its_name(
+    work: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (work / "status").mkdir()
+    monkeypatch.chdir(work)
+    assert run_nexus(capsys, "status") != run_nexus(capsys, "./status")
+
+
 def test_a_folder_that_does_not_exist(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run_nexus(capsys, "overview", "nowhere") == (2, "", "nexus overview: nowhere does not exist.\n")
 

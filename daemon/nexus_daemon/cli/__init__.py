@@ -1,5 +1,6 @@
 """The command `nexus`: one module per command, each imported only when it runs."""
 
+import os
 import sys
 
 TYPE_CHECKING = False
@@ -56,10 +57,12 @@ def _main(arguments: list[str]) -> int:
         return _run("serve")  # an editor waits: build no parser
     if arguments[:1] != ["serve"]:
         output.replace_unencodable()
-    from nexus_daemon.cli.commands import OVERVIEW
+    from nexus_daemon.cli.commands import COMMANDS, OVERVIEW
     from nexus_daemon.cli.parser import parse
 
-    options = parse(arguments or [OVERVIEW])
+    if not arguments or (arguments[0] not in COMMANDS and os.path.isdir(arguments[0])):
+        arguments = [OVERVIEW, *arguments]
+    options = parse(arguments)
     return _run(options.command, options)
 
 

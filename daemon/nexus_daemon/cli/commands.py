@@ -5,10 +5,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 OVERVIEW = "overview"
-"""What `nexus` runs without a command."""
+"""What `nexus` runs without a command, and for a folder."""
 
 COMMANDS = {
-    OVERVIEW: "show who is in use in a folder, what they read and what is wrong (as nexus alone)",
+    OVERVIEW: "show who is in use in a folder, what they read and what is wrong (as nexus [FOLDER])",
     "serve": "run the language server on standard input and output (for editors)",
     "check": "check a folder's configuration; exit code 1 if there are errors",
     "diff": "show what the changes since a git revision cost in other assistants' requests",
