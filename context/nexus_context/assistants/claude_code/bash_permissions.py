@@ -86,26 +86,28 @@ def decide_script(settings: PermissionSettings, text: str) -> Decision:
     """The decision on a script, before the mode has its say."""
     script = read_script(text, {"HOME": settings.user_home})
     directories = list(_directories(settings, script))
-    used = [
+    command_files = [
         *(
             _CommandFiles(command, _files(settings, command, directory))
             for command, directory in zip(script.commands, directories, strict=False)
         ),
         *(
-            _CommandFiles(None, [_access(settings, each.target, directories[-1], writes=each.writes)])
-            for each in script.redirections
+            _CommandFiles(
+                None, [_access(settings, redirection.target, directories[-1], writes=redirection.writes)]
+            )
+            for redirection in script.redirections
         ),
     ]
-    stopped = _decide_stopped(settings, script, used, text)
+    stopped = _decide_stopped(settings, script, command_files, text)
     if stopped is not None:
         return stopped
-    whole = next((rule for rule in settings.matching("allow", "Bash") if rule.pattern is None), None)
-    if whole is not None:
-        return _decide_whole(settings, script, used, whole)
-    objection = next(_objections(settings, script, used, text), None)
+    blanket_rule = next((rule for rule in settings.matching("allow", "Bash") if rule.pattern is None), None)
+    if blanket_rule is not None:
+        return _decide_whole(settings, script, command_files, blanket_rule)
+    objection = next(_objections(settings, script, command_files, text), None)
     if objection is not None:
         return Decision("asks", objection.reason, part=objection.part)
-    rules = [rule for each in script.commands for rule in _allowing(settings, each)]
+    rules = [rule for command in script.commands for rule in _allowing(settings, command)]
     if rules:
         return Decision("allowed", f"`{rules[0].text}` allows it.", rules[0])
     only_reads = all(_only_reads(command, script) for command in script.commands) and not script.redirections
@@ -118,7 +120,7 @@ def decide_script(settings: PermissionSettings, text: str) -> Decision:
 
 
 def _decide_stopped(
-    settings: PermissionSettings, script: ShellScript, used: list[_CommandFiles], text: str
+    settings: PermissionSettings, script: ShellScript, command_files: list[_CommandFiles], text: str
 ) -> Decision | None:
     """The decision on a script that a deny or ask rule stops."""
     stopped = _stopping(settings, "deny", script, text)
@@ -126,7 +128,7 @@ def _decide_stopped(
         rule, part = stopped[0], stopped[1].raw
         shadowed = _shadowed(settings, stopped[1])
         return Decision("denied", f"`{rule.text}` denies `{part}`.", rule, shadowed, part=part)
-    for command, files in used:
+    for command, files in command_files:
         rules = [rule for access in files for rule in _denying(settings, access)]
         part = text if command is None else command.raw
         if rules and command is not None and ("substitution" in command.inside or command.name == "xargs"):
@@ -140,7 +142,7 @@ def _decide_stopped(
         rule, part = stopped[0], stopped[1].raw
         shadowed = _shadowed(settings, stopped[1])
         return Decision("asks", f"`{rule.text}` asks about `{part}`.", rule, shadowed, part=part)
-    for inner in (each for command in script.commands for each in _inner_scripts(command)):
+    for inner in (inner_script for command in script.commands for inner_script in _inner_scripts(command)):
         if _stopping(settings, "deny", read_script(inner, {}), inner) is not None:
             return Decision("asks", "A shell would run a command that a rule denies.", part=inner)
     return None
@@ -163,8 +165,8 @@ def _stopping(
 
 def _shadowed(settings: PermissionSettings, command: ShellCommand) -> tuple[PermissionRule, ...]:
     """The rules that would allow a command."""
-    whole = (rule for rule in settings.matching("allow", "Bash") if rule.pattern is None)
-    return (*whole, *_allowing(settings, command))
+    blanket_rules = (rule for rule in settings.matching("allow", "Bash") if rule.pattern is None)
+    return (*blanket_rules, *_allowing(settings, command))
 
 
 def _has_exact(settings: PermissionSettings, kind: RuleKind, forms: set[str]) -> bool:
@@ -183,21 +185,21 @@ def _denied_forms(command: ShellCommand) -> Iterator[str]:
 
 
 def _commands_behind(words: list[str]) -> Iterator[list[str]]:
-    """A command, and each that its wrappers may run: which of their words are options is not known."""
+    """Yield a command and each command that its wrappers may run; which words are options is unknown."""
     waiting = [words] if words else []
     for _ in range(MOST_WRAPPERS):
         if not waiting:
             return
-        found = waiting.pop()
-        yield found
-        wrapper = os.path.basename(found[0])
+        command_words = waiting.pop()
+        yield command_words
+        wrapper = os.path.basename(command_words[0])
         if wrapper not in _table()["lookedThroughToDeny"]:
             continue
-        for at, word in enumerate(found[1:], start=1):
+        for at, word in enumerate(command_words[1:], start=1):
             is_option = word.startswith("-")
             if not is_option:
-                waiting.append(found[at:])
-            is_value = found[at - 1].startswith("-") or "=" in word or word[:1].isdigit()
+                waiting.append(command_words[at:])
+            is_value = command_words[at - 1].startswith("-") or "=" in word or word[:1].isdigit()
             if wrapper == "xargs" or not (is_option or is_value or (wrapper == "flock" and at == 1)):
                 break
 
@@ -217,7 +219,9 @@ def _inner_scripts(command: ShellCommand) -> Iterator[str]:
     words = [word.text or "" for word in command.words]
     for name, *arguments in _commands_behind(words):
         if os.path.basename(name) in _table()["shells"]:
-            at = next((at for at, each in enumerate(arguments) if re.fullmatch(r"-\w*c\w*", each)), None)
+            at = next(
+                (at for at, argument in enumerate(arguments) if re.fullmatch(r"-\w*c\w*", argument)), None
+            )
             yield from arguments[at + 1 :][:1] if at is not None else ()
 
 
@@ -233,8 +237,10 @@ def _files(settings: PermissionSettings, command: ShellCommand, directory: str |
         return []
     arguments = [word for word in words[1:] if not word.raw.startswith("-") or word.raw == "-"]
     if name == "find":  # its tests come after the directories
-        after = dropwhile(lambda word: word.raw in ("-H", "-L", "-P"), words[1:])
-        arguments = list(takewhile(lambda word: word.raw[:1] not in ("-", "(", "\\", "!"), after))
+        words_after_options = dropwhile(lambda word: word.raw in ("-H", "-L", "-P"), words[1:])
+        arguments = list(
+            takewhile(lambda word: word.raw[:1] not in ("-", "(", "\\", "!"), words_after_options)
+        )
         arguments += [word for test, word in pairwise(words) if test.raw in ("-newer", "-samefile")]
     reads: list[ShellWord] = []
     writes: list[ShellWord] = []
@@ -281,12 +287,15 @@ def _directories(settings: PermissionSettings, script: ShellScript) -> Iterator[
 
 
 def _decide_whole(
-    settings: PermissionSettings, script: ShellScript, used: list[_CommandFiles], rule: PermissionRule
+    settings: PermissionSettings,
+    script: ShellScript,
+    command_files: list[_CommandFiles],
+    rule: PermissionRule,
 ) -> Decision:
     """The decision under a rule that allows all of Bash."""
     if script.is_broken:
         return Decision("asks", "The script cannot be read.")
-    written = [access.path for _, files in used for access in files if access.writes]
+    written = [access.path for _, files in command_files for access in files if access.writes]
     if any(path is not None and _is_guarded(settings, path) for path in written):
         return Decision("asks", "Claude Code asks about a file that it writes or removes.")
     return Decision("allowed", f"`{rule.text}` allows every command.", rule)
@@ -311,7 +320,7 @@ def _denying(settings: PermissionSettings, access: _Access) -> list[PermissionRu
 
 
 def _objections(
-    settings: PermissionSettings, script: ShellScript, used: list[_CommandFiles], text: str
+    settings: PermissionSettings, script: ShellScript, command_files: list[_CommandFiles], text: str
 ) -> Iterator[_Objection]:
     """Why a script that no rule stops is asked about."""
     if script.is_broken or _DISTRUSTED.search(text):
@@ -328,7 +337,7 @@ def _objections(
     changes = [command for command in script.commands if command.name == "cd"]
     if len(changes) > 1:
         yield _Objection("It changes the directory more than once.")
-    for command, files in used:
+    for command, files in command_files:
         if command is None:
             yield from _redirection_objections(settings, files[0], is_elsewhere=bool(changes))
         else:
@@ -358,10 +367,10 @@ def _command_objections(
     is_read = _only_reads(command, script)
     edit: str = _table()["edits"].get(command.name, NO_TEXT)
     is_edit = settings.mode == "acceptEdits" and not command.assignments
-    given = " ".join(
+    options_text = " ".join(
         word.raw for word in command.words[1:] if word.raw.startswith("-") or command.name == "sed"
     )
-    is_edit = is_edit and re.fullmatch(edit, given) is not None and _ESCAPED.search(part) is None
+    is_edit = is_edit and re.fullmatch(edit, options_text) is not None and _ESCAPED.search(part) is None
     if not is_read and not is_edit and not _allowing(settings, command):
         yield _Objection(f"No rule allows `{part}`.", part)
 
@@ -395,11 +404,13 @@ def _redirection_objections(
 
 
 def _minds_directory(settings: PermissionSettings, command: ShellCommand, files: list[_Access]) -> bool:
-    """Whether a command after `cd` is asked about, though it would be allowed without."""
+    """Whether Claude Code asks about a command after `cd` that it would allow without the `cd`."""
     reads = command.name in _table()["reads"] and any(settings.matching("deny", "Read"))
     if command.name == "git" or reads:
         return True
-    return any(each.writes for each in files) or any(".." in (word.text or "") for word in command.words[1:])
+    return any(access.writes for access in files) or any(
+        ".." in (word.text or "") for word in command.words[1:]
+    )
 
 
 # ---------------------------------------------------------------- what allows a command
@@ -428,8 +439,8 @@ def _allowing(settings: PermissionSettings, command: ShellCommand) -> list[Permi
     for rule in settings.matching("allow", "Bash"):
         pattern = rule.pattern
         if pattern is not None:
-            held = texts if "*" in pattern else exact
-            rules += [rule] if any(covers_command(pattern, text) for text in held) else []
+            candidates = texts if "*" in pattern else exact
+            rules += [rule] if any(covers_command(pattern, text) for text in candidates) else []
     return rules
 
 
@@ -463,30 +474,30 @@ def _only_reads(command: ShellCommand, script: ShellScript) -> bool:
 
 
 def _needs_no_approval(name: str | None, arguments: list[str]) -> bool:
-    """Whether a command with these arguments was seen to need none."""
+    """Whether Claude Code ran a command with these arguments without asking."""
     if name == "cd":
         return len(arguments) == 1
-    whole, options = _table()["whole"].get(name), _table()["readOnly"].get(name)
-    if whole is not None:
-        return re.fullmatch(whole, " ".join(arguments), re.DOTALL) is not None
-    given = [each for each in arguments if each.startswith("-") and each != "-"]
-    return options is not None and all(re.fullmatch(options, each) for each in given)
+    whole_pattern, options = _table()["whole"].get(name), _table()["readOnly"].get(name)
+    if whole_pattern is not None:
+        return re.fullmatch(whole_pattern, " ".join(arguments), re.DOTALL) is not None
+    option_arguments = [argument for argument in arguments if argument.startswith("-") and argument != "-"]
+    return options is not None and all(re.fullmatch(options, option) for option in option_arguments)
 
 
 def _peeled(words: Iterable[ShellWord], wrappers: Iterable[str], *, once: bool = False) -> list[ShellWord]:
-    """The words behind wrappers of a command; as they are, if there is none, or its options are odd."""
-    left = list(words)
+    """Strip the wrappers of a command. A wrapper with unknown options stays."""
+    remaining_words = list(words)
     for _ in range(MOST_WRAPPERS):
-        if not left or os.path.basename(left[0].text or "") not in wrappers:
+        if not remaining_words or os.path.basename(remaining_words[0].text or "") not in wrappers:
             break
-        texts = [word.text or word.raw for word in left[1:]]
-        count = _options_of(os.path.basename(left[0].text or ""), texts)
+        texts = [word.text or word.raw for word in remaining_words[1:]]
+        count = _options_of(os.path.basename(remaining_words[0].text or ""), texts)
         if count is None or count >= len(texts):
             break
-        left = left[1 + count :]
+        remaining_words = remaining_words[1 + count :]
         if once:
             break
-    return left
+    return remaining_words
 
 
 def _options_of(wrapper: str, texts: list[str]) -> int | None:
@@ -499,7 +510,9 @@ def _options_of(wrapper: str, texts: list[str]) -> int | None:
         case "nice", [level, *_] if re.fullmatch(r"-\d+", level):
             return 1
         case "stdbuf", [*options]:
-            return next((at for at, each in enumerate(options) if not re.fullmatch(r"-[ioe]\w+", each)), None)
+            return next(
+                (at for at, option in enumerate(options) if not re.fullmatch(r"-[ioe]\w+", option)), None
+            )
         case (_, [first, *_]) if not first.startswith("-") and "=" not in first:
             return 0
     return None

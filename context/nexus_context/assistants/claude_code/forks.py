@@ -41,9 +41,9 @@ class OriginRecords(NamedTuple):
     usage: Usage | None = None
     cost_usd: float = 0.0
 
-    def subtract_stated(self, usage: Usage, cost_usd: float, own: int) -> tuple[Usage, float]:
-        """What of a statement is the session's, if its own answers were sent so many tokens (rule 3)."""
-        if self.usage is None or usage.sent - self.usage.sent < own:
+    def subtract_stated(self, usage: Usage, cost_usd: float, own_tokens: int) -> tuple[Usage, float]:
+        """Subtract what the origin stated, if the statement still covers the session's `own_tokens` (rule 3)."""
+        if self.usage is None or usage.sent - self.usage.sent < own_tokens:
             return usage, cost_usd
         return subtract_usage(usage, self.usage), cost_usd - self.cost_usd
 
@@ -103,11 +103,13 @@ def find_origin(path: str) -> str | None:
 
 def read_base(path: str, origin: str) -> OriginRecords:
     """What a fork has of its origin. OSError if one of the files cannot be read."""
-    own, theirs = _records(path), _records(origin)
-    uuids = _uuids(own) & _uuids(theirs)
-    end = _end_of(theirs, uuids)
-    later = next((at for at, one in enumerate(theirs) if at >= end and one.uuid), len(theirs))
-    stated = next((one for one in reversed(theirs[:later]) if one.usage is not None), None)
+    own_records, origin_records = _records(path), _records(origin)
+    uuids = _uuids(own_records) & _uuids(origin_records)
+    end = _end_of(origin_records, uuids)
+    later = next(
+        (at for at, record in enumerate(origin_records) if at >= end and record.uuid), len(origin_records)
+    )
+    stated = next((record for record in reversed(origin_records[:later]) if record.usage is not None), None)
     return OriginRecords(uuids) if stated is None else OriginRecords(uuids, stated.usage, stated.cost_usd)
 
 
@@ -129,54 +131,64 @@ def id_of(path: str) -> str:
 def link_forks(sessions: list[AssistantSession]) -> list[AssistantSession]:
     """The sessions with their origins, and without what these have stated."""
     origins = find_origins(session.path for session in sessions)
-    return [_own_part(each, origins[each.path]) if each.path in origins else each for each in sessions]
+    return [
+        _own_part(session, origins[session.path]) if session.path in origins else session
+        for session in sessions
+    ]
 
 
 def _own_part(session: AssistantSession, origin: str) -> AssistantSession:
     try:
-        base, own = read_base(session.path, origin), dict[str | None, int]()
+        base, own_tokens = read_base(session.path, origin), dict[str | None, int]()
         for record in _records(session.path):
             if record.sent and record.uuid not in base.uuids:
-                own[record.answer] = max(record.sent, own.get(record.answer, 0))
+                own_tokens[record.answer] = max(record.sent, own_tokens.get(record.answer, 0))
     except OSError:  # it was removed
         return session
     total, cost = session.total, session.cost_usd
     if total is not None and cost is not None:
-        total, cost = base.subtract_stated(total, cost, sum(own.values()))
+        total, cost = base.subtract_stated(total, cost, sum(own_tokens.values()))
     return msgspec.structs.replace(session, fork_of=id_of(origin), total=total, cost_usd=cost)
 
 
 def _nearest(path: str, family: Iterable[str]) -> str | None:
-    """The origin of a session: of those that may be, the one with which it has most in common."""
+    """Find the origin of a session: the member of its family that shares the most records with it."""
     try:
         mine = _records(path)
-        found = [(_common(mine, _records(other), path, other), other) for other in family if other != path]
+        common_counts = [
+            (_common(mine, _records(candidate), path, candidate), candidate)
+            for candidate in family
+            if candidate != path
+        ]
     except OSError:  # it was removed
         return None
-    common, origin = max(found, default=(0, ""))
+    common, origin = max(common_counts, default=(0, ""))
     return origin if common else None
 
 
-def _common(mine: tuple[_Record, ...], theirs: tuple[_Record, ...], path: str, other: str) -> int:
-    """How many records a session shares with the one that may be its origin; 0 if that is the fork."""
+def _common(mine: tuple[_Record, ...], theirs: tuple[_Record, ...], path: str, candidate: str) -> int:
+    """Count the records that a session shares with a possible origin; 0 if the candidate is the fork."""
     uuids, their_uuids = _uuids(mine), _uuids(theirs)
-    own, their_own = (
-        min((one.at for one in records[_end_of(records, uuids & their_uuids) :] if one.uuid), default=None)
+    own_start, their_start = (
+        min(
+            (record.at for record in records[_end_of(records, uuids & their_uuids) :] if record.uuid),
+            default=None,
+        )
         for records in (mine, theirs)
     )
-    if own is None and their_own is None:
-        return len(uuids) if other < path else 0
-    is_origin = their_own is None or (own is not None and own < their_own)
+    if own_start is None and their_start is None:
+        return len(uuids) if candidate < path else 0
+    is_origin = their_start is None or (own_start is not None and own_start < their_start)
     return len(uuids & their_uuids) if is_origin else 0
 
 
 def _end_of(records: tuple[_Record, ...], shared: frozenset[str]) -> int:
-    """The place behind the last record that is shared; what comes before the first may be compacted."""
-    return max((at for at, one in enumerate(records, 1) if one.uuid in shared), default=0)
+    """The index behind the last shared record. Records before the first shared one may be compacted."""
+    return max((at for at, record in enumerate(records, 1) if record.uuid in shared), default=0)
 
 
 def _uuids(records: Iterable[_Record]) -> frozenset[str]:
-    return frozenset(one.uuid for one in records if one.uuid)
+    return frozenset(record.uuid for record in records if record.uuid)
 
 
 @lru_cache(maxsize=100)
@@ -210,12 +222,12 @@ def _has(path: str, uuid: str) -> bool:
 @lru_cache(maxsize=10_000)
 def _find_text(path: str, _stamp: tuple[int, ...], text: bytes) -> bool:
     """Whether a file has a text: it is not decoded, since this may concern each session of a directory."""
-    position, rest = 0, b""
+    position, tail = 0, b""
     try:
         while data := files.read_range(path, position, _BLOCK)[1]:
-            if text in rest + data:
+            if text in tail + data:
                 return True
-            position, rest = position + len(data), data[-len(text) :]
+            position, tail = position + len(data), data[-len(text) :]
     except OSError:  # it was removed
         return False
     return False

@@ -86,16 +86,16 @@ def is_true(value: Any) -> bool:
 
 def tool_names(value: Any) -> list[str]:
     """The tools of a text or a list; what is in parentheses belongs to a name."""
-    texts = [each for each in value if isinstance(each, str)] if isinstance(value, list) else [value]
+    texts = [item for item in value if isinstance(item, str)] if isinstance(value, list) else [value]
     names = [name for text in texts if isinstance(text, str) for name in _TOOL.findall(text)]
     return [] if "*" in names else names
 
 
 def path_patterns(value: Any) -> tuple[str, ...]:
     """The `paths` of a rule; empty if it has none, and so is always sent."""
-    listed = [each.removesuffix("/**") for each in _patterns(value)]
-    listed = [each for each in listed if each]
-    return () if all(each == "**" for each in listed) else tuple(listed)
+    listed = [pattern.removesuffix("/**") for pattern in _patterns(value)]
+    listed = [pattern for pattern in listed if pattern]
+    return () if all(pattern == "**" for pattern in listed) else tuple(listed)
 
 
 def matches_nothing(pattern: str) -> bool:
@@ -109,36 +109,36 @@ def matches_nothing(pattern: str) -> bool:
 
 def _patterns(value: Any) -> Iterator[str]:
     if isinstance(value, list):
-        for each in value:
-            yield from _patterns(each)
+        for item in value:
+            yield from _patterns(item)
     elif isinstance(value, str):
-        for each in _split(value):
-            yield from _alternatives(each)
+        for pattern in _split(value):
+            yield from _alternatives(pattern)
 
 
 def _split(text: str) -> Iterator[str]:
     """The parts between commas outside of braces, without white space around; empty ones are left out."""
-    depth, part = 0, ""
+    depth, piece = 0, ""
     for character in text:
         depth += (character == "{") - (character == "}")
         if character == "," and depth == 0:
-            yield from filter(None, (part.strip(),))
-            part = ""
+            yield from filter(None, (piece.strip(),))
+            piece = ""
         else:
-            part += character
-    yield from filter(None, (part.strip(),))
+            piece += character
+    yield from filter(None, (piece.strip(),))
 
 
 def _alternatives(pattern: str) -> list[str]:
     """What the braces of a pattern stand for; the pattern itself if that is too much."""
     done, waiting, characters = [], [pattern], 0
     while waiting:
-        one = waiting.pop()
-        match = _BRACES.fullmatch(one)
+        candidate = waiting.pop()
+        match = _BRACES.fullmatch(candidate)
         if match is None:
-            done.append(one)
+            done.append(candidate)
             continue
-        choices = [f"{match[1]}{each.strip()}{match[3]}" for each in match[2].split(",")]
+        choices = [f"{match[1]}{choice.strip()}{match[3]}" for choice in match[2].split(",")]
         characters += sum(map(len, choices))
         if len(done) + len(waiting) + len(choices) > MOST_PATTERNS or characters > MOST_CHARACTERS:
             return [pattern]

@@ -47,19 +47,19 @@ def hook_faults(document: JsonDocument, value: dict[str, Any], schema: dict[str,
     `schema` is that of the settings.
     """
     guards = table()["guards"]
-    places = [((key,), each) for key, each in value.items() if key not in table()["noHooksIn"]]
-    for place, each in ((), value), *places:
-        for name in guards if isinstance(each, dict) else ():
-            if each.get(name):
+    holders = [((key,), member) for key, member in value.items() if key not in table()["noHooksIn"]]
+    for outer_pointer, holder in ((), value), *holders:
+        for name in guards if isinstance(holder, dict) else ():
+            if holder.get(name):
                 message = f"`{name}` is declared outside of `hooks`."
-                yield settings_problem(document, "void", (*place, name), message)
+                yield settings_problem(document, "void", (*outer_pointer, name), message)
     hooks = value.get("hooks")
-    if isinstance(hooks, list) and any(isinstance(each, dict) for each in hooks):
+    if isinstance(hooks, list) and any(isinstance(group, dict) for group in hooks):
         yield settings_problem(document, "void", ("hooks",), '"hooks" must be an object of events.')
     for event, groups in hooks.items() if isinstance(hooks, dict) else ():
         pointer = ("hooks", event)
         if event not in schema["hookEvents"]:
-            inner = [each for each in guards if isinstance(groups, dict) and groups.get(each)]
+            inner = [guard for guard in guards if isinstance(groups, dict) and groups.get(guard)]
             if inner or (event == "hooks" and isinstance(groups, list) and groups):
                 message = f"There is no hook event `{event}`, so the hooks below it never run."
                 yield settings_problem(document, "void", pointer, message)
@@ -76,41 +76,45 @@ def _event_faults(
 ) -> Iterator[Problem]:
     effect: Effect = "void" if event in table()["guards"] else "no-effect"
     for index, group in enumerate(groups):
-        place = ("hooks", event, index)
-        problems = conform(document, place, schema["hookGroup"])
+        pointer = ("hooks", event, index)
+        problems = conform(document, pointer, schema["hookGroup"])
         for number, hook in enumerate(() if problems else group["hooks"]):
             kind = hook.get("type") if isinstance(hook, dict) else None
             node: Node = schema["hookTypes"].get(kind if isinstance(kind, str) else None, schema["hookType"])
-            problems += conform(document, (*place, "hooks", number), node)[:1]
-        yield from (settings_problem(document, effect, each.span, each.message) for each in problems)
+            problems += conform(document, (*pointer, "hooks", number), node)[:1]
+        yield from (settings_problem(document, effect, problem.span, problem.message) for problem in problems)
 
 
 def check_hooks(
     document: JsonDocument, hooks: dict[str, Any], disk: Disk, where: Surroundings
 ) -> Iterator[Problem]:
     """Hooks that are loaded and never run, or fail."""
-    groups = [(event, each) for event, listed in hooks.items() for each in _listed(listed)]
+    groups = [(event, indexed_group) for event, listed in hooks.items() for indexed_group in _listed(listed)]
     for event, (index, group) in groups:
-        place: Pointer = ("hooks", event, index)
+        pointer: Pointer = ("hooks", event, index)
         matcher = group.get("matcher") or "*"
         if isinstance(matcher, str) and matcher != "*":
-            yield from _check_matcher(document, event, (*place, "matcher"), matcher)
+            yield from _check_matcher(document, event, (*pointer, "matcher"), matcher)
         for number, hook in _listed(group.get("hooks")):
             condition, command = hook.get("if"), hook.get("command")
             if isinstance(condition, str) and condition and isinstance(matcher, str):
                 message = _dead_condition(event, matcher, condition)
                 if message is not None:
-                    span = document.span((*place, "hooks", number, "if"))
+                    span = document.span((*pointer, "hooks", number, "if"))
                     yield settings_problem(document, "no-effect", span, f"This hook never runs: {message}")
             if isinstance(command, str) and hook.get("type") == "command" and "args" not in hook:
                 yield from check_command(
-                    document, (*place, "hooks", number, "command"), command, disk=disk, where=where
+                    document, (*pointer, "hooks", number, "command"), command, disk=disk, where=where
                 )
 
 
 def _listed(value: Any) -> list[tuple[int, dict[str, Any]]]:
     """The objects of a list, with their places."""
-    return [each for each in enumerate(value) if isinstance(each[1], dict)] if isinstance(value, list) else []
+    return (
+        [indexed_object for indexed_object in enumerate(value) if isinstance(indexed_object[1], dict)]
+        if isinstance(value, list)
+        else []
+    )
 
 
 def _check_matcher(document: JsonDocument, event: str, pointer: Pointer, matcher: str) -> Iterator[Problem]:
@@ -120,14 +124,14 @@ def _check_matcher(document: JsonDocument, event: str, pointer: Pointer, matcher
     if event in table()["unmatched"]:
         message = f"Claude Code does not heed the matcher of `{event}`: its hooks always run. Remove it."
     elif (is_tool or values) and _NAMES.fullmatch(matcher):
-        names = [each.strip() for each in re.split(r"[|,]", matcher) if each.strip()]
-        dead = [each for each in names if not (_is_tool(each) if is_tool else each in values)]
+        names = [name.strip() for name in re.split(r"[|,]", matcher) if name.strip()]
+        dead = [name for name in names if not (_is_tool(name) if is_tool else name in values)]
         for name in dead:
             close = near_tool(name) if is_tool else meant(name.lower(), values)
             close = f"{name}__.*" if name.startswith("mcp__") else close
             if len(dead) == len(names) or close is not None:
-                what = f"no {'tool' if is_tool else f'cause of {event}'}"
-                yield _dead_name(document, span, name, close=close, what=what)
+                absent_kind = f"no {'tool' if is_tool else f'cause of {event}'}"
+                yield _dead_name(document, span, name, close=close, absent_kind=absent_kind)
     elif is_tool:
         message = _dead_expression(matcher)
     if message is not None:
@@ -139,10 +143,12 @@ def _is_tool(name: str) -> bool:
     return "__" in name[5:] if name.startswith("mcp__") else may_be_tool(name)
 
 
-def _dead_name(document: JsonDocument, span: Span, name: str, *, close: str | None, what: str) -> Problem:
+def _dead_name(
+    document: JsonDocument, span: Span, name: str, *, close: str | None, absent_kind: str
+) -> Problem:
     text, fix = document.text[span.start : span.end], None
     at = span.start + text.find(name)
-    message = f"`{name}` is {what}: this hook never runs for it. Names are compared as a whole."
+    message = f"`{name}` is {absent_kind}: this hook never runs for it. Names are compared as a whole."
     if text.count(name) == 1:
         span = Span(at, at + len(name))
         is_list = "," in text and "*" in (close or "")  # an expression may have no commas
@@ -173,7 +179,7 @@ def _dead_condition(event: str, matcher: str, condition: str) -> str | None:
     if rule is None or "*" in rule.tool or not may_be_tool(rule.tool):
         return f"`{condition}` is no permission rule. Write one such as `Bash(git *)`."
     names = re.split(r"[|,]\s*", matcher) if matcher != "*" and _NAMES.fullmatch(matcher) else []
-    if names and rule.tool not in [table()["aliases"].get(each, each) for each in names]:
+    if names and rule.tool not in [table()["aliases"].get(name, name) for name in names]:
         return f"its matcher does not let `{rule.tool}` through."
     return None
 
@@ -189,7 +195,7 @@ def check_command(
         message = f"This looks like a secret: set {name} for the program that starts this, not here."
         yield settings_problem(document, "secret", document.span(pointer), message)
     path, is_run = _script_path(script, where)
-    roots = tuple(each.rstrip(os.sep) + os.sep for each in (where.folder, where.user_home))
+    roots = tuple(folder.rstrip(os.sep) + os.sep for folder in (where.folder, where.user_home))
     name = path.removeprefix(roots[0])
     if not path.startswith(roots) or disk.hides(path) or _BUILT & set(name.split(os.sep)):
         return
@@ -200,7 +206,9 @@ def check_command(
     elif disk.is_directory(path):
         message = f"{name} is a directory, so that this command fails."
     else:
-        close = meant(os.path.basename(path), [each for each, _ in disk.entries(os.path.dirname(path))])
+        close = meant(
+            os.path.basename(path), [entry_name for entry_name, _ in disk.entries(os.path.dirname(path))]
+        )
         remedy = f"Did you mean `{close}`?" if close else "Correct the path, or create the file."
         message = f"{name} does not exist, so that this command fails. {remedy}"
     yield settings_problem(document, "missing-file", document.span(pointer), message)
@@ -216,11 +224,13 @@ def _secret_variables(script: "ShellScript") -> Iterator[str]:
 
 def _script_path(script: "ShellScript", where: Surroundings) -> tuple[str, bool]:
     """The path of what a single command runs, empty if only the shell knows; whether itself is executed."""
-    first = script.commands[0] if script.commands and len(script.statements) == 1 else None
-    if first is None or script.is_broken or first.inside or not first.words:
+    command = script.commands[0] if script.commands and len(script.statements) == 1 else None
+    if command is None or script.is_broken or command.inside or not command.words:
         return "", False
-    is_run = os.path.basename(first.name or "") not in _RUNNERS
-    word = "".join(each.text or "" for each in first.words[not is_run :][:1] if not each.is_glob)
+    is_run = os.path.basename(command.name or "") not in _RUNNERS
+    word = "".join(
+        shell_word.text or "" for shell_word in command.words[not is_run :][:1] if not shell_word.is_glob
+    )
     if "/" not in word or word.startswith("-") or "\0" in word:
         return "", is_run
     path = where.user_home + word[1:] if word.startswith("~/") else word

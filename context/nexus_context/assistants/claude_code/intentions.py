@@ -70,40 +70,40 @@ class WrittenImport(NamedTuple):
     globs: Sequence[str]
 
 
-def _shown(path: str, folder: str) -> str:
+def _readable_path(path: str, folder: str) -> str:
     """A path for people: from the folder where it is inside."""
     return os.path.relpath(path, folder) if is_within(path, folder) else path
 
 
-def check_import(disk: Disk, folder: str, each: WrittenImport) -> Iterator[Problem]:
+def check_import(disk: Disk, folder: str, written_import: WrittenImport) -> Iterator[Problem]:
     """Report an import that brings nothing, or more than it seems to."""
-    target, whole = each.target, disk.text(each.path) or ""
-    offset = len(whole) - len(each.body)
-    place = Span(each.token.span.start + offset, each.token.span.end + offset)
+    target, text = written_import.target, disk.text(written_import.path) or ""
+    offset = len(text) - len(written_import.body)
+    span = Span(written_import.token.span.start + offset, written_import.token.span.end + offset)
     fix: Fix | None = None
     if not disk.is_file(target):
         shorter = target.rstrip(_PUNCTUATION)
         if not disk.is_file(shorter):
-            if disk.hides(target) or not _can_be_path(disk, each):
+            if disk.hides(target) or not _can_be_path(disk, written_import):
                 return
-            code, message = "assistant.import", f"{_shown(target, folder)} does not exist. {_CORRECT}"
+            code, message = "assistant.import", f"{_readable_path(target, folder)} does not exist. {_CORRECT}"
         else:
             end = target[len(shorter) :]
             code = "assistant.import"
             message = f"Claude Code takes `{end}` for a part of the path. Write a blank before it."
-            before = Span(place.end - len(end), place.end - len(end))
-            fix = Fix("Insert a blank", (Edit(before, " "),))
-    elif target in each.chain:
+            insertion_point = Span(span.end - len(end), span.end - len(end))
+            fix = Fix("Insert a blank", (Edit(insertion_point, " "),))
+    elif target in written_import.chain:
         code = "assistant.import-cycle"
-        shown = _shown(target, folder)
-        message = f"{shown} imports this file in turn, so this import adds nothing. Remove one of the two."
-    elif len(each.chain) >= DEEPEST:
+        target_name = _readable_path(target, folder)
+        message = f"{target_name} imports this file in turn, so this import adds nothing. Remove one of the two."
+    elif len(written_import.chain) >= DEEPEST:
         code = "assistant.import-depth"
         message = f"Claude Code reads imports {DEEPEST - 1} deep; this one is deeper. Import it further up."
-    elif not each.may_leave and not is_within(disk.real(target), folder):
+    elif not written_import.may_leave and not is_within(disk.real(target), folder):
         code = "assistant.import-outside"
         message = f"{target} is outside of {folder}. Claude Code reads it only after you approved that."
-    elif each.globs:
+    elif written_import.globs:
         code = NO_EFFECT
         message = (
             f"{os.path.basename(target)} is sent with every request: Claude Code ignores `paths` for "
@@ -117,19 +117,19 @@ def check_import(disk: Disk, folder: str, each: WrittenImport) -> Iterator[Probl
         )
     else:
         return
-    yield Problem(each.path, place, code, Severity.WARNING, message=message, fix=fix)
+    yield Problem(written_import.path, span, code, Severity.WARNING, message=message, fix=fix)
 
 
-def _can_be_path(disk: Disk, each: WrittenImport) -> bool:
+def _can_be_path(disk: Disk, written_import: WrittenImport) -> bool:
     """Whether a word that leads to no file looks like the path of one."""
-    word = each.token.path.rstrip(_PUNCTUATION)
+    word = written_import.token.path.rstrip(_PUNCTUATION)
     if word.startswith(("./", "../", "~/")) or os.path.splitext(word)[1].lower() in DOCUMENTS:
         return True
-    directory = os.path.dirname(each.path)
+    directory = os.path.dirname(written_import.path)
     if _PACKAGE.fullmatch(word):
         return disk.is_file(os.path.join(directory, f"{word}.md"))
-    first, separator, _ = word.partition("/")
-    return bool(separator and first) and disk.is_directory(os.path.join(directory, first))
+    first_step, separator, _ = word.partition("/")
+    return bool(separator and first_step) and disk.is_directory(os.path.join(directory, first_step))
 
 
 def check_matter(path: str, text: str, opening: str) -> Iterator[Problem]:
@@ -139,17 +139,17 @@ def check_matter(path: str, text: str, opening: str) -> Iterator[Problem]:
     """
     matter = split_front_matter(text)[0] or ""
     if read_matter(matter) is None:
-        place, why, quotes = unreadable_place(text)
+        unreadable_span, why, quotes = unreadable_place(text)
         remedy = "" if "quotes" in why else " Put values in quotes."
         message = f"{opening} {why[:1].upper()}{why[1:]}.{remedy}"
-        yield Problem(path, place, NO_EFFECT, Severity.WARNING, message=message, fix=quotes)
+        yield Problem(path, unreadable_span, NO_EFFECT, Severity.WARNING, message=message, fix=quotes)
     start = text.index(matter)
     for name, value, end in open_values(matter):
         span = Span(start + value.start, start + value.end)
-        what = "bracket" if end in "]}" else "quote"
+        delimiter = "bracket" if end in "]}" else "quote"
         message = (
-            f"This {what} does not end, so that Claude Code takes it for a part of the text of `{name}`. "
-            f"Write `{end}` at the end."
+            f"This {delimiter} does not end, so that Claude Code takes it for a part of the text of "
+            f"`{name}`. Write `{end}` at the end."
         )
         close = Fix(f"Write `{end}`", (Edit(Span(span.end, span.end), end),))
         yield Problem(path, span, "assistant.reads-otherwise", Severity.WARNING, message=message, fix=close)
@@ -193,10 +193,10 @@ def check_text(disk: Disk, path: str, *, is_rule: bool) -> Iterator[Problem]:
             message = (
                 f"Claude Code does not heed `{name}`: this rule is sent with every request. Write `paths`."
             )
-            place = None if read is None else read.places.get(name)
+            name_span = None if read is None else read.places.get(name)
             start = text.index(matter)
-            span = Span(0, 3) if place is None else Span(start + place.start, start + place.end)
-            rename = None if place is None else Fix("Write `paths`", (Edit(span, "paths"),))
+            span = Span(0, 3) if name_span is None else Span(start + name_span.start, start + name_span.end)
+            rename = None if name_span is None else Fix("Write `paths`", (Edit(span, "paths"),))
             yield Problem(path, span, NO_EFFECT, Severity.WARNING, message=message, fix=rename)
     for name, program in _OF_OTHERS.items():
         key = re.search(rf"^{name}(?=\s*:)", text, re.MULTILINE)
@@ -264,10 +264,10 @@ def _check_paths(path: str, matter: str, patterns: Sequence[str]) -> Iterator[Pr
 def _check_beginning(disk: Disk, path: str, text: str) -> Iterator[Problem]:
     """Report front matter behind a comment, and a link that was checked out as its text."""
     if text.lstrip("\ufeff \n").startswith("<!--"):
-        _, end, rest = text.partition("-->")
-        if end and split_front_matter(rest.lstrip())[0] is not None:
+        _, end, text_after = text.partition("-->")
+        if end and split_front_matter(text_after.lstrip())[0] is not None:
             message = "Front matter counts only in the first line. Put the comment below it."
-            start = len(text) - len(rest.lstrip())
+            start = len(text) - len(text_after.lstrip())
             yield Problem(path, Span(start, start + 3), NO_EFFECT, Severity.WARNING, message=message)
     word = text.strip()
     if 0 < len(word) < LONGEST_LINK and len(word.split()) == 1 and not word.startswith("@"):

@@ -72,46 +72,47 @@ def _refused_by_lists(
     process is allowed by its command alone, and so is an address once it names addresses.
     """
     denied = _entries_of(settings, "deniedMcpServers")
-    if any(_stands_for(each, name, entry) for each in denied):
+    if any(_stands_for(list_entry, name, entry) for list_entry in denied):
         return "`deniedMcpServers` leaves it out."
     allowed = _entries_of(settings, "allowedMcpServers")
-    if is_managed or not any(isinstance(each, list) for each in settings.each("allowedMcpServers")):
+    if is_managed or not any(isinstance(value, list) for value in settings.each("allowedMcpServers")):
         return None
     kind = "serverUrl" if entry.get("url") and not entry.get("command") else "serverCommand"
-    decisive = [each for each in allowed if kind in each] or [each for each in allowed if _NAME in each]
-    if not any(_stands_for(each, name, entry) for each in decisive):
+    by_command = [list_entry for list_entry in allowed if kind in list_entry]
+    decisive = by_command or [list_entry for list_entry in allowed if _NAME in list_entry]
+    if not any(_stands_for(list_entry, name, entry) for list_entry in decisive):
         return "`allowedMcpServers` does not name it."
     return None
 
 
 def _entries_of(settings: AssistantSettings, key: str) -> list[Mapping[str, Any]]:
     lists = (value for value in settings.each(key) if isinstance(value, list))
-    return [each for value in lists for each in value if isinstance(each, Mapping)]
+    return [list_entry for value in lists for list_entry in value if isinstance(list_entry, Mapping)]
 
 
-def _stands_for(each: Mapping[str, Any], name: str, entry: Mapping[str, Any]) -> bool:
-    """Whether an entry of these lists is about a server: by its name, its command, or its address."""
-    if "serverCommand" in each:
-        return bool(each["serverCommand"] == [entry.get("command"), *texts_of(entry.get("args"))])
-    if "serverUrl" in each:
-        return _fits(str(each["serverUrl"]), str(entry.get("url")))
-    return bool(each.get(_NAME) == name)
+def _stands_for(list_entry: Mapping[str, Any], name: str, entry: Mapping[str, Any]) -> bool:
+    """Check whether a list entry names a server by its command, its address, or its name."""
+    if "serverCommand" in list_entry:
+        return bool(list_entry["serverCommand"] == [entry.get("command"), *texts_of(entry.get("args"))])
+    if "serverUrl" in list_entry:
+        return _fits(str(list_entry["serverUrl"]), str(entry.get("url")))
+    return bool(list_entry.get(_NAME) == name)
 
 
 def _fits(pattern: str, text: str) -> bool:
-    """Whether a text is like a pattern, in which `*` is any text; takes linear time."""
-    first, *others = pattern.split("*")
-    if not others:
+    """Check in linear time whether a text matches a pattern in which `*` stands for any text."""
+    prefix, *remaining_pieces = pattern.split("*")
+    if not remaining_pieces:
         return pattern == text
-    *pieces, last = others
-    at, end = len(first), len(text) - len(last)
-    if at > end or not (text.startswith(first) and text.endswith(last)):
+    *pieces, suffix = remaining_pieces
+    at, end = len(prefix), len(text) - len(suffix)
+    if at > end or not (text.startswith(prefix) and text.endswith(suffix)):
         return False
     for piece in pieces:
-        found = text.find(piece, at, end)
-        if found < 0:
+        piece_at = text.find(piece, at, end)
+        if piece_at < 0:
             return False
-        at = found + len(piece)
+        at = piece_at + len(piece)
     return True
 
 
@@ -128,10 +129,10 @@ def _start_of(name: str, settings: AssistantSettings | None) -> tuple[Start, str
     """Whether a server starts; `settings` are None for one that no file of the project names."""
     if settings is None:
         return "starts", None
-    if any(name in _names_of(each) for each in settings.each("disabledMcpjsonServers")):
+    if any(name in _names_of(value) for value in settings.each("disabledMcpjsonServers")):
         return "off", "`disabledMcpjsonServers` leaves it out."
     if settings.value("enableAllProjectMcpServers") is True or any(
-        name in _names_of(each) for each in settings.each("enabledMcpjsonServers")
+        name in _names_of(value) for value in settings.each("enabledMcpjsonServers")
     ):
         return "starts", None
     return "asks", _ASKS

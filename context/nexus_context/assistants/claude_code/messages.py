@@ -100,8 +100,8 @@ class _Reader:
     def __init__(self, lines: Sequence[Record], report: Report, entire: bool) -> None:
         self.report = report
         self.entire = entire
-        last = {_text(line.value, "uuid") or f"#{at}": at for at, line in enumerate(lines)}
-        self.lines = [lines[at] for at in sorted(last.values())]
+        last_indexes = {_text(line.value, "uuid") or f"#{at}": at for at, line in enumerate(lines)}
+        self.lines = [lines[at] for at in sorted(last_indexes.values())]
         self.values: list[dict[str, Any]] = [line.value for line in self.lines]
         self.records = [ClaudeCodeRecord(value) for value in self.values]
         self.places = {record.uuid: at for at, record in enumerate(self.records) if record.uuid}
@@ -131,7 +131,7 @@ class _Reader:
         model = None
         waiting = steering.Waiting(steering.unsent(self.values, self.report))
         for at in path:
-            messages += self._steered(waiting.before(at, messages))
+            messages += self._steered(waiting.take_before(at, messages))
             record = self.records[at]
             name = record.message_id or f"#{at}"
             if record.kind != "assistant" or record.is_error:
@@ -143,28 +143,32 @@ class _Reader:
             group = self.blocks.get(name, [at])
             consumed.update(group)
             model = record.model or model
-            answer = self._answer(group)
+            answer_messages = self._answer(group)
             outcome = _outcome(self.records[at].message for at in group)
-            if answer and outcome is not None:
+            if answer_messages and outcome is not None:
                 answers.append(Answer(len(messages), outcome))
-            messages += answer
-            results = (self.results.get(call.id) for one in answer for call in one.tool_calls)
-            for place in dict.fromkeys(one for one in results if one is not None and one not in consumed):
-                consumed.add(place)
-                messages += [one for one in self._messages_at(place) if one.role == "tool"]
-        messages += self._steered(waiting.rest())
+            messages += answer_messages
+            results = (
+                self.results.get(call.id) for message in answer_messages for call in message.tool_calls
+            )
+            for result_at in dict.fromkeys(
+                index for index in results if index is not None and index not in consumed
+            ):
+                consumed.add(result_at)
+                messages += [message for message in self._messages_at(result_at) if message.role == "tool"]
+        messages += self._steered(waiting.take_rest())
         self._count_unused(path, consumed)
-        own = (self.records[-1].session if self.records else None) or session
-        system, rest = leading_system(messages)
-        shift = len(messages) - len(rest)
+        session_id = (self.records[-1].session if self.records else None) or session
+        system, conversation_messages = leading_system(messages)
+        shift = len(messages) - len(conversation_messages)
         return Conversation(
-            tuple(rest),
+            tuple(conversation_messages),
             system,
             name="" if agent is None or alone else f"agent {agent}",
             model=model,
-            id=own if agent is None else f"{own or ''}/{agent}",
+            id=session_id if agent is None else f"{session_id or ''}/{agent}",
             agent=agent,
-            answers=tuple(Answer(one.message - shift, one.outcome) for one in answers),
+            answers=tuple(Answer(answer.message - shift, answer.outcome) for answer in answers),
         )
 
     def _steered(self, places: Iterable[int]) -> list[Message]:
@@ -182,15 +186,15 @@ class _Reader:
         while at is not None and at not in visited:
             visited.add(at)
             path.append(at)
-            at = self._before(at, visited)
+            at = self._previous_record(at, visited)
         path.reverse()
         if not self.entire and not any(self.records[at].is_compaction for at in path):
             summaries = [n for n, at in enumerate(path) if self.records[at].is_summary]
             path = path[summaries[-1] :] if summaries else path
         return path
 
-    def _before(self, at: int, visited: set[int]) -> int | None:
-        """The record before one: its parent, or the record above if the parent is missing."""
+    def _previous_record(self, at: int, visited: set[int]) -> int | None:
+        """Find the record before `at`: its parent, or the record above if the parent is missing."""
         value, is_compaction = self.values[at], self.records[at].is_compaction
         if at in self.parents:
             return self.parents[at]
@@ -204,19 +208,21 @@ class _Reader:
         return self._first_above(at, visited)
 
     def _first_above(self, at: int, visited: set[int]) -> int | None:
-        """The nearest record above one that is not visited; visited ones are skipped only once."""
+        """Find the nearest record above `at` that is not visited. Each visited record is skipped only once."""
         passed = [at]
-        while (above := self.above[passed[-1]]) >= 0 and above in visited:
-            passed.append(above)
-        for each in passed:
-            self.above[each] = above
-        return above if above >= 0 else None
+        while (nearest_above := self.above[passed[-1]]) >= 0 and nearest_above in visited:
+            passed.append(nearest_above)
+        for index in passed:
+            self.above[index] = nearest_above
+        return nearest_above if nearest_above >= 0 else None
 
     def _relinked(self) -> dict[int, int]:
         """New parents for the records that the last compaction preserved."""
         compactions = (record for record in reversed(self.records) if record.is_compaction)
-        last = next(compactions, None)
-        preserved, anchor = self._preserved({} if last is None else last.compact_metadata)
+        last_compaction = next(compactions, None)
+        preserved, anchor = self._preserved(
+            {} if last_compaction is None else last_compaction.compact_metadata
+        )
         if not preserved or anchor is None or anchor in preserved:
             return {}
         parents = dict(zip(preserved, [anchor, *preserved], strict=False))
@@ -279,11 +285,11 @@ class _Reader:
         messages = contained(self.lines[at], {"role": role, "content": content}, self.report)
         return [
             msgspec.structs.replace(
-                one,
+                message,
                 timestamp=stamp if isinstance(stamp, str) else None,
-                meta=flags | (one.meta if isinstance(one.meta, dict) else {}) or msgspec.UNSET,
+                meta=flags | (message.meta if isinstance(message.meta, dict) else {}) or msgspec.UNSET,
             )
-            for one in messages or ()
+            for message in messages or ()
         ]
 
     def _leave(self, reason: str) -> list[Message]:
@@ -291,8 +297,12 @@ class _Reader:
         return []
 
     def _count_unused(self, path: Sequence[int], consumed: set[int]) -> None:
-        first = self.records[path[0]] if path else None
-        cut = path[0] if first is not None and (first.is_compaction or first.is_summary) else -1
+        first_record = self.records[path[0]] if path else None
+        cut = (
+            path[0]
+            if first_record is not None and (first_record.is_compaction or first_record.is_summary)
+            else -1
+        )
         for at, record in enumerate(self.records):
             if at not in consumed and record.has_message:
                 self._leave("compacted" if at < cut else "branch")
@@ -318,24 +328,24 @@ def _outcome(messages: Iterable[dict[str, Any] | None]) -> TurnOutcome | None:
 
 
 def _merged(contents: Iterable[Any]) -> list[Any]:
-    """The blocks of an answer's records; of a repeated block, the longer or later one."""
+    """Merge the blocks of an answer's records. Of a repeated block, the longer or later copy stays."""
     blocks: list[Any] = []
-    places: dict[Any, int] = {}  # identity of a block → its place
+    indexes: dict[Any, int] = {}  # identity of a block → its index in `blocks`
     for content in contents:
-        before = len(blocks)
+        earlier_count = len(blocks)
         fresh = content if isinstance(content, list) else [{"type": "text", "text": content or ""}]
         for block in fresh:
-            place = places.get(_identity(block), before)
-            if place >= before and before and _grows(block, blocks[before - 1]):
-                place = before - 1
-            if place < before:
-                if places.get(_identity(blocks[place])) == place:
-                    del places[_identity(blocks[place])]
-                blocks[place] = block
+            index = indexes.get(_identity(block), earlier_count)
+            if index >= earlier_count and earlier_count and _grows(block, blocks[earlier_count - 1]):
+                index = earlier_count - 1
+            if index < earlier_count:
+                if indexes.get(_identity(blocks[index])) == index:
+                    del indexes[_identity(blocks[index])]
+                blocks[index] = block
             else:
-                place = len(blocks)
+                index = len(blocks)
                 blocks.append(block)
-            places.setdefault(_identity(block), place)
+            indexes.setdefault(_identity(block), index)
     return blocks
 
 
@@ -347,14 +357,19 @@ def _identity(block: Any) -> Any:
 
 
 def _grows(block: Any, earlier: Any) -> bool:
-    """Whether a block is an earlier one with more text."""
+    """Whether a block repeats an earlier block and adds text."""
     if not (
         isinstance(block, dict) and isinstance(earlier, dict) and block.get("type") == earlier.get("type")
     ):
         return False
     key = "thinking" if block.get("type") == "thinking" else "text"
-    old, new = earlier.get(key), block.get(key)
-    return isinstance(old, str) and isinstance(new, str) and bool(old) and new.startswith(old)
+    old_text, new_text = earlier.get(key), block.get(key)
+    return (
+        isinstance(old_text, str)
+        and isinstance(new_text, str)
+        and bool(old_text)
+        and new_text.startswith(old_text)
+    )
 
 
 def _text(value: dict[str, Any], key: str) -> str:

@@ -198,28 +198,28 @@ def read_claude_code(disk: Disk, settings: AssistantSettings) -> Sent:
     if not is_off:
         memories = _with_agents_files(walk, list(_memories(walk)))
         memories.extend(_kept_notes(walk))
-    sent = [memory for memory in memories if not memory.globs]
+    sent_memories = [memory for memory in memories if not memory.globs]
     later = []
-    for each in memories:
-        useful = ", ".join(glob for glob in each.globs if not matches_nothing(glob))
+    for memory in memories:
+        useful = ", ".join(glob for glob in memory.globs if not matches_nothing(glob))
         if useful:
-            later.append(LaterFile(each.path, "rule", f"after a file that matches {useful} is read"))
-        elif each.globs:
-            _refuse(walk, each.path, "Its `paths` match no file, so that it is never sent.")
+            later.append(LaterFile(memory.path, "rule", f"after a file that matches {useful} is read"))
+        elif memory.globs:
+            _refuse(walk, memory.path, "Its `paths` match no file, so that it is never sent.")
     ignored, problems = walk.ignored, walk.problems
     blocks = [
-        *_instructions(sent),
+        *_instructions(sent_memories),
         *read_output_style(disk, settings, ignored=ignored, problems=problems),
         *claude_agents(disk, settings, ignored=ignored, problems=problems),
         *claude_skills(disk, settings, later=later, ignored=ignored, problems=problems),
     ]
     names = FileNames(disk, settings.where)
     problems += [
-        *_long_files(sent),
+        *_long_files(sent_memories),
         *check_names(disk, settings, names),
         *check_definitions(disk, settings.where, names),
     ]
-    has_own = any(os.path.basename(memory.path) == "CLAUDE.md" for memory in sent)
+    has_own = any(os.path.basename(memory.path) == "CLAUDE.md" for memory in sent_memories)
     problems = [*problems]  # without those of nested files, which are checked in their own directory
     if not is_off:
         later += _nested_files(walk)
@@ -244,8 +244,12 @@ def _nested_files(walk: _Walk) -> Iterator[LaterFile]:
             kind = "local" if name == "CLAUDE.local.md" else "project"
             for memory in _file(walk, os.path.join(directory, *name.split("/")), kind, scope="nested"):
                 if memory.importer is None:
-                    place = os.path.relpath(directory, walk.folder)
-                    when = NESTED_WHEN if "/" not in name else f"after a file in or below {place} is read"
+                    relative_directory = os.path.relpath(directory, walk.folder)
+                    when = (
+                        NESTED_WHEN
+                        if "/" not in name
+                        else f"after a file in or below {relative_directory} is read"
+                    )
                     yield LaterFile(memory.path, "nested", when)
                 else:
                     importer = os.path.relpath(memory.importer, walk.folder)
@@ -342,11 +346,11 @@ def _with_agents_files(walk: _Walk, memories: list[_Memory]) -> list[_Memory]:
     if mode == "managed-only":
         says = f"The setting `instructionFiles`{walk.settings.place(*AGENTS_OPTION)}"
         walk.ignored.extend(
-            IgnoredFile(each.path, f"{says} allows managed instructions only.")
-            for each in memories
-            if each.kind != "managed"
+            IgnoredFile(memory.path, f"{says} allows managed instructions only.")
+            for memory in memories
+            if memory.kind != "managed"
         )
-        return [each for each in memories if each.kind == "managed"]
+        return [memory for memory in memories if memory.kind == "managed"]
     if mode == "claude-md" or (mode == "claude-md-or-agents-md" and any(_claude_files(walk, memories))):
         return memories
     walk.processed = {os.path.join(walk.config, "CLAUDE.md"), os.path.join(managed_directory(), "CLAUDE.md")}
@@ -361,8 +365,8 @@ def _with_agents_files(walk: _Walk, memories: list[_Memory]) -> list[_Memory]:
                     paths.add(memory.path)
                     additions.setdefault(directory, []).append(memory)
     for directory, items in additions.items():
-        place = _insertion(memories, directory)
-        memories = [*memories[:place], *items, *memories[place:]]
+        index = _insertion(memories, directory)
+        memories = [*memories[:index], *items, *memories[index:]]
     return memories
 
 
@@ -370,8 +374,8 @@ def _agents_mode(walk: _Walk) -> str:
     """The option of the built-in plugin, from the settings of the user and of the organization."""
     mode = AGENTS_MODES[0]
     of_others = [file for file in walk.settings.files if file.scope in ("user", "managed")]
-    for each in AssistantSettings(walk.settings.where, tuple(of_others)).each(*AGENTS_OPTION):
-        mode = each if each in AGENTS_MODES else mode
+    for option in AssistantSettings(walk.settings.where, tuple(of_others)).each(*AGENTS_OPTION):
+        mode = option if option in AGENTS_MODES else mode
     return mode
 
 
@@ -390,8 +394,8 @@ def _explain_unread(walk: _Walk, memories: list[_Memory], path: str) -> IgnoredF
     if name not in ("CLAUDE.md", "CLAUDE.local.md", "AGENTS.md"):
         return None
     if is_set(walk.settings.where, _DISABLED):
-        place = walk.settings.place("env", _DISABLED) or ", as a variable"
-        return IgnoredFile(path, f"`{_DISABLED}` is set{place}.")
+        place_text = walk.settings.place("env", _DISABLED) or ", as a variable"
+        return IgnoredFile(path, f"`{_DISABLED}` is set{place_text}.")
     if name != "AGENTS.md":
         return None
     if _agents_mode(walk) == "claude-md":
@@ -401,8 +405,8 @@ def _explain_unread(walk: _Walk, memories: list[_Memory], path: str) -> IgnoredF
     deciding = next(_claude_files(walk, memories), None)
     if deciding is None:
         return IgnoredFile(path, "Claude Code reads it only where there is no CLAUDE.md.")
-    beside = (os.path.join(_owner(path), *each.split("/")) for each in NAMES)
-    importer = next((each for each in beside if walk.disk.is_file(each)), None)
+    beside = (os.path.join(_owner(path), *file_name.split("/")) for file_name in NAMES)
+    importer = next((sibling for sibling in beside if walk.disk.is_file(sibling)), None)
     reason = f"{os.path.relpath(importer or deciding, walk.folder)} is read instead. "
     if importer is None:
         reason += "Put a CLAUDE.md with `@AGENTS.md` beside this file."
@@ -414,13 +418,13 @@ def _explain_unread(walk: _Walk, memories: list[_Memory], path: str) -> IgnoredF
 
 def _owner(path: str) -> str:
     """The directory that a file is for: the one around its `.claude`."""
-    before, separator, _ = path.rpartition(f"{os.sep}.claude{os.sep}")
-    return before if separator else os.path.dirname(path)
+    directory, separator, _ = path.rpartition(f"{os.sep}.claude{os.sep}")
+    return directory if separator else os.path.dirname(path)
 
 
 def _insertion(memories: list[_Memory], directory: str) -> int:
     """Where files of a directory go: before those of directories below it, else after all of the project."""
-    local = [index for index, each in enumerate(memories) if each.kind in ("project", "local")]
+    local = [index for index, memory in enumerate(memories) if memory.kind in ("project", "local")]
     for index in local:
         owner = _owner(memories[index].path)
         if owner != directory and is_within(owner, directory):
@@ -486,7 +490,7 @@ def _may_read(walk: _Walk, path: str, kind: str, importer: str | None) -> bool:
 
 
 def _refuse(walk: _Walk, path: str, reason: str) -> None:
-    if all(each.path != path for each in walk.ignored):
+    if all(file.path != path for file in walk.ignored):
         walk.ignored.append(IgnoredFile(path, reason))
 
 
@@ -499,8 +503,8 @@ def _import_target(path: str, importer: str, user_home: str) -> str:
 def _rules(walk: _Walk, directory: str, kind: str) -> Iterator[_Memory]:
     """The rules in a directory and those below it: first all that are always sent, then the others."""
     rules = list(_rules_in(walk, directory, kind, visited=set()))
-    yield from (each for each in rules if not each.globs)
-    yield from (each for each in rules if each.globs)
+    yield from (rule for rule in rules if not rule.globs)
+    yield from (rule for rule in rules if rule.globs)
 
 
 def _rules_in(walk: _Walk, directory: str, kind: str, *, visited: set[str]) -> Iterator[_Memory]:
@@ -527,7 +531,7 @@ def _rules_in(walk: _Walk, directory: str, kind: str, *, visited: set[str]) -> I
 
 def _excludes(disk: Disk, settings: AssistantSettings) -> list[PathGlob]:
     """The globs of files that are left out, those with a link or `..` as they lead, too."""
-    patterns = [text for each in settings.each("claudeMdExcludes") for text in texts_of(each)]
+    patterns = [text for value in settings.each("claudeMdExcludes") for text in texts_of(value)]
     for pattern in tuple(patterns):
         directory = os.path.dirname(re.split(r"[*?{\[]", pattern, maxsplit=1)[0])
         if directory.startswith("/") and disk.real(directory) != directory:
@@ -542,7 +546,8 @@ def _is_approved(disk: Disk, surroundings: Surroundings) -> bool:
     keys = [surroundings.folder] if repository is None else [repository.main, surroundings.folder]
     entries = [projects.get(key) for key in keys] if isinstance(projects, dict) else []
     return any(
-        isinstance(each, dict) and each.get("hasClaudeMdExternalIncludesApproved") is True for each in entries
+        isinstance(entry, dict) and entry.get("hasClaudeMdExternalIncludesApproved") is True
+        for entry in entries
     )
 
 

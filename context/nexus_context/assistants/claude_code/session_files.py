@@ -80,7 +80,7 @@ def watched(place: Place, folder: str) -> tuple[str, ...]:
 
 def directory_name(folder: str) -> str:
     """How the name of the directory of a folder's sessions begins."""
-    return re.sub(r"[^a-zA-Z0-9]", lambda found: "--" if found[0] > "\uffff" else "-", folder)[:LONGEST_NAME]
+    return re.sub(r"[^a-zA-Z0-9]", lambda match: "--" if match[0] > "\uffff" else "-", folder)[:LONGEST_NAME]
 
 
 def choose_folder(path: str, folders: Sequence[str]) -> str | None:
@@ -106,15 +106,15 @@ def _directory_of(path: str) -> str:
 
 
 @lru_cache(maxsize=1_000)
-def _existing_folder(name: str, above: str) -> str | None:
+def _existing_folder(name: str, parent: str) -> str | None:
     """The folder on the disk that a directory is named after."""
-    for entry, kind in files.list_directory(above) or ():
-        folder = join(above, entry)
+    for entry, kind in files.list_directory(parent) or ():
+        folder = join(parent, entry)
         begin = directory_name(folder)
         if kind != "file" and (name == begin or name.startswith(f"{begin}-")):
-            found = folder if name == begin else _existing_folder(name, folder)
-            if found is not None:
-                return found
+            existing_folder = folder if name == begin else _existing_folder(name, folder)
+            if existing_folder is not None:
+                return existing_folder
     return None
 
 
@@ -126,13 +126,13 @@ def read(path: str, folder: Folders) -> list[AssistantSession]:
 
 
 def _from_start(
-    path: str, titles: dict[int, str], first: Iterable[ClaudeCodeRecord], changed: str
+    path: str, titles: dict[int, str], first_records: Iterable[ClaudeCodeRecord], changed: str
 ) -> AssistantSession | None:
     """What the first records say: where the session works, and what the user wanted."""
     prompt = version = started = None
     folders: list[str] = []
     fork_of = None
-    for record in first:
+    for record in first_records:
         fork_of = fork_of or record.fork_of
         note_root(path, record)
         titles.update(record.titles)
@@ -161,12 +161,12 @@ def _from_start(
 
 
 def _from_end(
-    titles: dict[int, str], session: AssistantSession, last: Iterable[ClaudeCodeRecord]
+    titles: dict[int, str], session: AssistantSession, last_records: Iterable[ClaudeCodeRecord]
 ) -> AssistantSession:
     """Add what the last records say."""
     changes: dict[str, Any] = {}
     later: dict[int, str] = {}
-    for record in last:
+    for record in last_records:
         later = record.titles | later
         if record.relocated is not None:
             changes.setdefault("folder", record.relocated)
@@ -179,8 +179,8 @@ def _from_end(
         if prompt is not None and session.prompt is None:
             changes.setdefault("prompt", prompt)
         if record.is_compaction and "last" not in changes:
-            left = count(record.compact_metadata, "postTokens")
-            changes["last"] = Usage(fresh=left) if left else None
+            tokens_after = count(record.compact_metadata, "postTokens")
+            changes["last"] = Usage(fresh=tokens_after) if tokens_after else None
         if record.kind == "assistant" and not record.is_sidechain and record.usage:
             changes.setdefault("last", request_of(record, record.usage, "").usage)
             changes |= {"model": record.model, "window": record.stated_window}
@@ -193,5 +193,5 @@ def _from_end(
 
 def _words(record: ClaudeCodeRecord) -> str | None:
     """The text of a message of the user; none of what Claude Code wraps in tags (commands, reminders)."""
-    words = (text(block.get("text")) for block in record.blocks if block.get("type") == "text")
-    return next((one for one in words if one and not one.lstrip().startswith("<")), None)
+    texts = (text(block.get("text")) for block in record.blocks if block.get("type") == "text")
+    return next((words for words in texts if words and not words.lstrip().startswith("<")), None)

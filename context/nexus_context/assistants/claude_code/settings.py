@@ -54,10 +54,10 @@ def read_settings(disk: Disk, surroundings: Surroundings) -> AssistantSettings:
     problems: list[Problem] = []
     for path, scope in _settings_places(disk, surroundings).items():
         document = read_document(disk, path)
-        found = [] if document is None else list(_check(document))
-        problems += found
+        file_problems = [] if document is None else list(_check(document))
+        problems += file_problems
         value = None if document is None else document.value
-        is_void = any(each.code == "assistant.void" for each in found)
+        is_void = any(problem.code == "assistant.void" for problem in file_problems)
         values = value if isinstance(value, dict) and not is_void else {}
         files.append(AssistantSettingsFile(path, scope, values, document))
     for directory in parents(surroundings.folder):
@@ -65,7 +65,7 @@ def read_settings(disk: Disk, surroundings: Surroundings) -> AssistantSettings:
     problems += check_unread_files(disk, surroundings.folder)
     problems += check_plugin(disk, surroundings, _schema())
     problems += check_settings(disk, AssistantSettings(surroundings, tuple(files)))
-    texts = {each.path: disk.texts[each.path] for each in problems}
+    texts = {problem.path: disk.texts[problem.path] for problem in problems}
     settings = AssistantSettings(surroundings, tuple(files), tuple(problems), texts=texts, combine=join_lists)
     environ = {**surroundings.environ, **_variables(settings)}
     return replace(settings, where=replace(surroundings, environ=environ))
@@ -114,10 +114,12 @@ def settings_schema() -> dict[str, Any]:
 def keys_schema() -> dict[str, Any]:
     """The keys that a file may have, with the values of those that are checked one by one, and with hooks."""
     schema = _schema()
-    hooks = {name: each["properties"] for name, each in schema["hookTypes"].items()}
+    hooks = {name: hook_type["properties"] for name, hook_type in schema["hookTypes"].items()}
     hook = {
         "type": "object",
-        "properties": {key: node for each in hooks.values() for key, node in each.items()},
+        "properties": {
+            key: node for hook_properties in hooks.values() for key, node in hook_properties.items()
+        },
     }
     hook["properties"] |= schema["hookType"]["properties"]
     group = {**schema["hookGroup"]["properties"], "hooks": {"type": "array", "items": hook}}
@@ -153,8 +155,8 @@ def _variables(settings: AssistantSettings) -> dict[str, str]:
     """What `env` adds; the user's directory was found before."""
     return {
         name: str(value).lower() if isinstance(value, bool) else str(value)
-        for each in settings.each("env")
-        for name, value in each.items()
+        for values in settings.each("env")
+        for name, value in values.items()
         if name != "CLAUDE_CONFIG_DIR" and isinstance(value, str | int | float)
     }
 
@@ -168,24 +170,24 @@ def _check(document: JsonDocument) -> Iterator[Problem]:
         yield _void(document, refused, value)
         return
     yield from _left_out(document, value)
-    known = _schema()["void"]["properties"]
+    properties = _schema()["void"]["properties"]
     for key in value:
         if key.startswith(COMMENT_PREFIX):
             continue
         if key == "mcpServers":
             message = "Claude Code reads no servers here. Those of a project are in `.mcp.json`."
             yield _no_effect(document, (key,), message)
-        elif key not in known:
+        elif key not in properties:
             message = f"Claude Code {VERSION} has no setting `{key}`: it has no effect."
             home = _home(key)
-            close = _close(key, known, value) if home is None else None
+            close = _close(key, properties, value) if home is None else None
             yield _no_effect(document, (key,), message + (home or ""), close)
         elif key in _schema()["notModelled"]:
             message = f"`{key}` can change what Claude Code sends, and Nexus does not model it."
             span = document.key_span((key,)) or Span(0, 0)
             code, level = "assistant.not-modelled", Severity.INFORMATION
             yield Problem(document.path, span, code, level, message=message)
-    permissions, nested = value.get("permissions"), known["permissions"]["properties"]
+    permissions, nested = value.get("permissions"), properties["permissions"]["properties"]
     permissions = permissions if isinstance(permissions, dict) else {}
     for key in permissions:
         if key not in nested and not key.startswith(COMMENT_PREFIX):
@@ -195,18 +197,20 @@ def _check(document: JsonDocument) -> Iterator[Problem]:
 
 def _refused(document: JsonDocument, value: dict[str, Any]) -> list[Problem]:
     """What voids a file."""
-    syntax = [each for each in document.problems if each.severity is Severity.ERROR]
+    syntax = [problem for problem in document.problems if problem.severity is Severity.ERROR]
     refused = syntax or conform(document, (), _schema()["void"], family="assistant")
     if refused:
         return refused
-    return [each for each in hook_faults(document, value, _schema()) if each.code == "assistant.void"]
+    return [
+        problem for problem in hook_faults(document, value, _schema()) if problem.code == "assistant.void"
+    ]
 
 
 def _left_out(document: JsonDocument, value: dict[str, Any]) -> Iterator[Problem]:
     """Single entries that Claude Code leaves out, while the rest counts."""
-    for each in conform(document, (), _schema()["skipped"], family="assistant"):
-        message = f"Claude Code leaves this out: {each.message}"
-        yield replace(each, code=NO_EFFECT, severity=Severity.WARNING, message=message)
+    for problem in conform(document, (), _schema()["skipped"], family="assistant"):
+        message = f"Claude Code leaves this out: {problem.message}"
+        yield replace(problem, code=NO_EFFECT, severity=Severity.WARNING, message=message)
     for fault in hook_faults(document, value, _schema()):
         yield replace(fault, message=f"Claude Code leaves this hook out: {fault.message}")
     events, hooks = _schema()["hookEvents"], value.get("hooks")
@@ -224,29 +228,34 @@ def _home(key: str) -> str | None:
     return " It belongs in `hooks`." if key in _schema()["hookEvents"] else None
 
 
-def _close(word: str, known: Iterable[str], value: Mapping[str, Any]) -> str | None:
+def _close(word: str, known_keys: Iterable[str], value: Mapping[str, Any]) -> str | None:
     """The key that is meant, of those that an object does not have."""
-    return meant(word, [each for each in known if each not in value])
+    return meant(word, [key for key in known_keys if key not in value])
 
 
 def _void(document: JsonDocument, refused: list[Problem], value: dict[str, Any]) -> Problem:
     """One error for a file that does not count, at the first thing that is wrong, with what follows."""
-    first = min(refused, key=lambda each: each.span)
-    others = f" {len(refused) - 1} more of its values are wrong, too." if len(refused) > 1 else ""
+    first_problem = min(refused, key=lambda problem: problem.span)
+    more = f" {len(refused) - 1} more of its values are wrong, too." if len(refused) > 1 else ""
     lost = ", ".join(_lost(value))
     follows = f" Not in force: {lost}." if lost else ""
-    message = f"Claude Code takes nothing of this file. {first.message}{others}{follows}"
+    message = f"Claude Code takes nothing of this file. {first_problem.message}{more}{follows}"
     return Problem(
-        document.path, first.span, "assistant.void", Severity.ERROR, message=message, fix=first.fix
+        document.path,
+        first_problem.span,
+        "assistant.void",
+        Severity.ERROR,
+        message=message,
+        fix=first_problem.fix,
     )
 
 
 def _lost(value: dict[str, Any]) -> Iterator[str]:
     """What a file would have done, in words: its permission rules, hooks and other keys. No value is told."""
-    for key, each in value.items():
-        if key == "permissions" and isinstance(each, dict):
+    for key, setting_value in value.items():
+        if key == "permissions" and isinstance(setting_value, dict):
             for kind in _RULES:
-                rules = each.get(kind)
+                rules = setting_value.get(kind)
                 if isinstance(rules, list) and rules:
                     yield f"{len(rules)} {kind} {'rule' if len(rules) == 1 else 'rules'}"
         elif not key.startswith("$"):

@@ -119,27 +119,29 @@ def claude_skills(
         return
     later.extend(_nested_skills(disk, settings.where.folder))
     plugins = list(enabled_plugins(disk, settings))
-    found = [
+    skills = [
         *_skills(disk, settings, problems),
         *_commands(disk, settings, problems),
-        *(each for plugin in plugins for each in _plugin_commands(disk, plugin, problems)),
-        *(each for plugin in plugins for each in _plugin_skills(disk, plugin, problems)),
+        *(command for plugin in plugins for command in _plugin_commands(disk, plugin, problems)),
+        *(skill for plugin in plugins for skill in _plugin_skills(disk, plugin, problems)),
     ]
-    found = choose(found, _PREFERENCE, settings.where, disk=disk, ignored=ignored, problems=problems)
-    overrides = {name: each for value in settings.each("skillOverrides") for name, each in value.items()}
+    skills = choose(skills, _PREFERENCE, settings.where, disk=disk, ignored=ignored, problems=problems)
+    overrides = {
+        name: override for value in settings.each("skillOverrides") for name, override in value.items()
+    }
     longest = settings.value("skillListingMaxDescChars")
     longest = longest if isinstance(longest, int) and longest > 0 else LONGEST_DESCRIPTION
     lines = []
-    listed = _listed(found, overrides, later=later, ignored=ignored)
-    for skill, label, is_bare in _labelled(listed, {skill.name for skill in found}, overrides):
+    listed = _listed(skills, overrides, later=later, ignored=ignored)
+    for skill, label, is_bare in _labelled(listed, {skill.name for skill in skills}, overrides):
         problems.extend(_field_problems(skill))
         description = "" if is_bare else f": {_description(skill, problems, longest)}"
         lines.append(_Line(skill, f"- {label}{description}", f"- {label}"))
     budget = _budget(settings)
     uses = _uses(read_state(disk, settings.where)[1])
     sizes = [_Size(_columns(line.whole), _columns(line.bare), uses.get(line.skill.name, 0)) for line in lines]
-    own = _own_sizes(settings, {each.name for each in found}, overrides, longest=longest)
-    fitting = _fitting([*sizes, *own], budget)
+    own_sizes = _own_sizes(settings, {skill.name for skill in skills}, overrides, longest=longest)
+    fitting = _fitting([*sizes, *own_sizes], budget)
     cut = [line for line, fits in zip(lines, fitting, strict=False) if not fits and line.whole != line.bare]
     if cut:
         problems.append(_cut_problem(cut, budget))
@@ -153,10 +155,10 @@ def claude_skills(
 
 
 def _listed(
-    found: list[_Skill], overrides: dict[str, str], *, later: list[LaterFile], ignored: list[IgnoredFile]
+    skills: list[_Skill], overrides: dict[str, str], *, later: list[LaterFile], ignored: list[IgnoredFile]
 ) -> Iterator[_Skill]:
     """The skills that have a line from the start."""
-    for skill in found:
+    for skill in skills:
         fields = skill.file.fields
         globs = path_patterns(fields.get("paths")) if skill.kind == "skill" and not skill.plugin else ()
         override = None if skill.plugin else overrides.get(skill.name)
@@ -176,14 +178,14 @@ def _listed(
 def _labelled(
     listed: Iterator[_Skill], names: set[str], overrides: dict[str, str]
 ) -> Iterator[tuple[_Skill, str, bool]]:
-    """The skills with what their lines call them, and whether they have that alone."""
-    shown = {*names, *_own()["skills"], *_own()["late_skills"], *_own()["commands"]}
+    """Yield each skill with its label, and whether its line has nothing but the label."""
+    taken_names = {*names, *_own_lists()["skills"], *_own_lists()["late_skills"], *_own_lists()["commands"]}
     for skill in listed:
         title = _title(skill.file.fields.get("name")) if skill.kind == "skill" else None
         title = title and f"{skill.plugin}{title}"
         is_bare = not skill.plugin and overrides.get(skill.name) == "name-only"
-        has_title = title is not None and title not in shown and not is_bare
-        shown.add(title or skill.name)
+        has_title = title is not None and title not in taken_names and not is_bare
+        taken_names.add(title or skill.name)
         yield skill, f"{skill.name} ({title})" if has_title else skill.name, is_bare
 
 
@@ -214,7 +216,7 @@ def _nested_skills(disk: Disk, folder: str) -> Iterator[LaterFile]:
 def _commands(disk: Disk, settings: AssistantSettings, problems: list[Problem]) -> list[_Skill]:
     """The commands in the order of their names."""
     files = list(markdown_files(disk, definition_directories(disk, settings.where, "commands"), problems))
-    return sorted(_named_commands(files, ""), key=lambda each: alphabetical(each.name))
+    return sorted(_named_commands(files, ""), key=lambda command: alphabetical(command.name))
 
 
 def _plugin_commands(disk: Disk, plugin: Plugin, problems: list[Problem]) -> Iterator[_Skill]:
@@ -233,11 +235,14 @@ def _plugin_skills(disk: Disk, plugin: Plugin, problems: list[Problem]) -> Itera
         file = read_definition(disk, alone, root, problems)
         name = text_of(file.fields.get("name")) or os.path.basename(plugin.root)
         yield _Skill(f"{plugin.name}:{name}", "skill", file, f"{plugin.name}:")
-    for place in plugin.places("skills"):
-        names = sorted((name for name, _ in disk.entries(place)), key=alphabetical)
-        paths = [os.path.join(place, SKILL), *(os.path.join(place, name, SKILL) for name in names)]
+    for skills_directory in plugin.places("skills"):
+        names = sorted((name for name, _ in disk.entries(skills_directory)), key=alphabetical)
+        paths = [
+            os.path.join(skills_directory, SKILL),
+            *(os.path.join(skills_directory, name, SKILL) for name in names),
+        ]
         for path in filter(disk.is_file, paths):
-            directory = DefinitionDirectory(place, "user")
+            directory = DefinitionDirectory(skills_directory, "user")
             name = f"{plugin.name}:{os.path.basename(os.path.dirname(path))}"
             yield _Skill(name, "skill", read_definition(disk, path, directory, problems), f"{plugin.name}:")
             if path == paths[0]:
@@ -245,14 +250,14 @@ def _plugin_skills(disk: Disk, plugin: Plugin, problems: list[Problem]) -> Itera
 
 
 def _named_commands(files: list[DefinitionFile], plugin: str) -> Iterator[_Skill]:
-    """Commands with their names; a SKILL.md in a directory is the only one there."""
-    packs = {os.path.dirname(each.path): each for each in reversed(files) if _is_skill_file(each.path)}
+    """Name the commands. A SKILL.md is the only command of its directory."""
+    packs = {os.path.dirname(file.path): file for file in reversed(files) if _is_skill_file(file.path)}
     for file in files:
         if packs.get(os.path.dirname(file.path), file) is file:
-            *above, name = file.steps
+            *parent_steps, name = file.steps
             if _is_skill_file(file.path):
-                name = above.pop() if above else os.path.basename(file.directory)
-            steps = ":".join((*above, name.removesuffix(".md")))
+                name = parent_steps.pop() if parent_steps else os.path.basename(file.directory)
+            steps = ":".join((*parent_steps, name.removesuffix(".md")))
             yield _Skill(f"{plugin}{steps}", "command", file, plugin)
 
 
@@ -263,7 +268,7 @@ def _is_skill_file(path: str) -> bool:
 def _field_problems(skill: _Skill) -> Iterator[Problem]:
     """What is wrong with the description of a skill."""
     fields = skill.file.fields
-    wrong = next((each for each in fields if each.lower() == "description"), None)
+    wrong = next((key for key in fields if key.lower() == "description"), None)
     if wrong is not None and text_of(fields[wrong]) and wrong != "description":
         message = f"Claude Code does not heed `{wrong}`. Write `description`."
         yield not_heeded(skill.path, message)
@@ -285,14 +290,14 @@ def _title(value: Any) -> str | None:
 
 
 def _description(skill: _Skill, problems: list[Problem], longest: int) -> str:
-    """What the line of a skill says of it."""
+    """The description in the line of a skill, cut at `longest` characters."""
     fields = skill.file.fields
-    first = text_of(fields.get("description")) or _first_line(skill.file.body)
+    main_text = text_of(fields.get("description")) or _first_line(skill.file.body)
     texts = (
-        first or ("Skill" if skill.kind == "skill" else "Custom command"),
+        main_text or ("Skill" if skill.kind == "skill" else "Custom command"),
         text_of(fields.get("when_to_use")),
     )
-    text = " - ".join(_visible(each) for each in texts if each)
+    text = " - ".join(_visible(text) for text in texts if text)
     if len(text) <= longest:
         return text
     message = (
@@ -308,7 +313,9 @@ def _visible(text: str) -> str:
     if not text.isprintable() or not text.isascii():
         pieces = (
             (" " if hidden else "".join(run))
-            for hidden, run in groupby(text, lambda each: category(each) in _HIDDEN and each not in _JOINERS)
+            for hidden, run in groupby(
+                text, lambda character: category(character) in _HIDDEN and character not in _JOINERS
+            )
         )
         text = "".join(pieces)
     return text.replace("<", "&lt;").replace(">", "&gt;")
@@ -327,7 +334,7 @@ def _budget(settings: AssistantSettings) -> int:
     if variable.isdecimal() and int(variable):
         return int(variable)
     model = settings.where.environ.get("ANTHROPIC_MODEL") or settings.value("model") or MODEL
-    is_early = not set(candidates(model)).isdisjoint(_own()["early_models"])
+    is_early = not set(candidates(model)).isdisjoint(_own_lists()["early_models"])
     window = 200_000 if is_early and not model.endswith("[1m]") else 1_000_000
     fraction = settings.value("skillListingBudgetFraction")
     is_valid = isinstance(fraction, int | float) and not isinstance(fraction, bool) and 0 < fraction <= 1
@@ -341,7 +348,7 @@ def _own_sizes(
     if settings.value("disableBundledSkills") is True or is_set(settings.where, NO_BUNDLED_SKILLS):
         return
     for kind in ("skills", "late_skills"):
-        for name, columns in _own()[kind].items():
+        for name, columns in _own_lists()[kind].items():
             override = overrides.get(name, "on")
             if name not in names and override not in _OFF:
                 bare = len(f"- {name}")
@@ -351,10 +358,10 @@ def _own_sizes(
 
 def _fitting(sizes: list[_Size], budget: int) -> list[bool]:
     """Whether each line is sent as a whole."""
-    remaining = budget + 1 - sum(each.whole + 1 for each in sizes)
+    remaining = budget + 1 - sum(size.whole + 1 for size in sizes)
     if remaining >= 0:
         return [True] * len(sizes)
-    remaining = budget + 1 - sum(each.bare + 1 for each in sizes)
+    remaining = budget + 1 - sum(size.bare + 1 for size in sizes)
     fitting = [False] * len(sizes)
     for index in sorted(range(len(sizes)), key=lambda index: -sizes[index].uses):
         cost = sizes[index].whole - sizes[index].bare
@@ -367,40 +374,42 @@ def _columns(text: str) -> int:
     """The columns that a text has on a terminal."""
     if text.isascii():
         return len(text)
-    return sum(0 if combining(each) else 2 if east_asian_width(each) in "WF" else 1 for each in text)
+    return sum(
+        0 if combining(character) else 2 if east_asian_width(character) in "WF" else 1 for character in text
+    )
 
 
 def _uses(state: dict[str, Any]) -> dict[str, float]:
-    """How often skills were used, by name: halved for each week until the last use of any."""
+    """The weighted number of uses of each skill; a week before the most recent use of any skill halves it."""
     entries = state.get("skillUsage")
     counts = {
-        name: (each["usageCount"], each["lastUsedAt"] / _WEEK_MS)
-        for name, each in (entries.items() if isinstance(entries, dict) else ())
-        if isinstance(each, dict)
-        and all(isinstance(each.get(key), int) for key in ("usageCount", "lastUsedAt"))
+        name: (entry["usageCount"], entry["lastUsedAt"] / _WEEK_MS)
+        for name, entry in (entries.items() if isinstance(entries, dict) else ())
+        if isinstance(entry, dict)
+        and all(isinstance(entry.get(key), int) for key in ("usageCount", "lastUsedAt"))
     }
-    last = max((at for _, at in counts.values()), default=0.0)
-    return {name: count * max(0.5 ** (last - at), 0.1) for name, (count, at) in counts.items()}
+    last_week = max((at for _, at in counts.values()), default=0.0)
+    return {name: count * max(0.5 ** (last_week - at), 0.1) for name, (count, at) in counts.items()}
 
 
 def _cut_problem(cut: list[_Line], budget: int) -> Problem:
     """One problem for all descriptions that are left out."""
     names = ", ".join(f"`{line.skill.name}`" for line in cut[:3])
-    others = f" and {len(cut) - 3} more" if len(cut) > 3 else ""
+    more = f" and {len(cut) - 3} more" if len(cut) > 3 else ""
     message = (
         f"Claude Code's list of skills is full ({budget:,} characters, `skillListingBudgetFraction` of the "
-        f"window): it sends only the name of {names}{others}. Shorten descriptions, or raise the limit."
+        f"window): it sends only the name of {names}{more}. Shorten descriptions, or raise the limit."
     )
     return Problem(cut[0].skill.path, Span(0, 0), "assistant.cut", Severity.WARNING, message=message)
 
 
 def list_built_in_skills() -> list[str]:
     """The skills and commands that Claude Code lists besides: their names are theirs."""
-    return [*_own()["skills"], *_own()["late_skills"], *_own()["commands"]]
+    return [*_own_lists()["skills"], *_own_lists()["late_skills"], *_own_lists()["commands"]]
 
 
 @functools.cache
-def _own() -> dict[str, Any]:
-    """What Claude Code lists of its own."""
-    own: dict[str, Any] = msgspec.json.decode(schema_text(OWN_LISTS))
-    return own
+def _own_lists() -> dict[str, Any]:
+    """Claude Code's own skills and commands."""
+    own_lists: dict[str, Any] = msgspec.json.decode(schema_text(OWN_LISTS))
+    return own_lists

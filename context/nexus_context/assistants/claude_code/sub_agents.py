@@ -45,13 +45,15 @@ class FollowedClaudeCode(FollowedFile[ClaudeCodeRecord]):
     @property
     def paths(self) -> tuple[str, ...]:
         directories = dict.fromkeys((self._directory, *map(dirname, self._agent_files)))
-        return (*super().paths, *self._agent_files, *(join(each, AGENT) for each in directories))
+        return (*super().paths, *self._agent_files, *(join(directory, AGENT) for directory in directories))
 
     @property
     def agents(self) -> Sequence[SubAgent]:
         return [
-            each.fold.sub_agent(basename(path).removesuffix(_SUFFIX).removeprefix(AGENT), _agent_title(path))
-            for path, each in self._agent_files.items()
+            followed_file.fold.sub_agent(
+                basename(path).removesuffix(_SUFFIX).removeprefix(AGENT), _agent_title(path)
+            )
+            for path, followed_file in self._agent_files.items()
         ]
 
     @property
@@ -60,11 +62,14 @@ class FollowedClaudeCode(FollowedFile[ClaudeCodeRecord]):
 
     @property
     def damaged(self) -> int:
-        return super().damaged + sum(each.damaged for each in self._agent_files.values())
+        return super().damaged + sum(followed_file.damaged for followed_file in self._agent_files.values())
 
     @property
     def unknown(self) -> Mapping[str, int]:
-        counts = sum((Counter(each.unknown) for each in self._agent_files.values()), Counter(super().unknown))
+        counts = sum(
+            (Counter(followed_file.unknown) for followed_file in self._agent_files.values()),
+            Counter(super().unknown),
+        )
         if self._unread_agents:
             counts[f"sub-agents beyond {MOST_AGENTS:,}"] = self._unread_agents
         return counts
@@ -73,12 +78,15 @@ class FollowedClaudeCode(FollowedFile[ClaudeCodeRecord]):
         has_changed = super().advance()
         if has_changed:
             self._find_agents()
-        changes = [each.advance() for each in self._agent_files.values()]
+        changes = [followed_file.advance() for followed_file in self._agent_files.values()]
         return any((has_changed, *changes))
 
     def _sum_agents(self, since: float) -> Sum:
         later = Sum()
-        for fold in (*(each.fold for each in self._agent_files.values()), *self.fold.agents.values()):
+        for fold in (
+            *(followed_file.fold for followed_file in self._agent_files.values()),
+            *self.fold.agents.values(),
+        ):
             requests = fold.since(since)
             later.include(requests)
         return later
@@ -89,12 +97,12 @@ class FollowedClaudeCode(FollowedFile[ClaudeCodeRecord]):
         if (version or "").startswith(EARLY):
             self._beside = tuple(_list_beside(path))
         listed = dict.fromkeys((*_list_agents(self._directory, DEEPEST), *self._beside))
-        unfollowed = [each for each in listed if each not in self._agent_files]
-        room = max(MOST_AGENTS - len(self._agent_files), 0)
-        self._unread_agents = len(unfollowed[room:])
-        for each in unfollowed[:room]:
-            self._agent_files[each] = FollowedFile(
-                each, ClaudeCodeRecord, lambda: ClaudeCodeSteps(is_agent=True)
+        unfollowed = [agent_path for agent_path in listed if agent_path not in self._agent_files]
+        free_slots = max(MOST_AGENTS - len(self._agent_files), 0)
+        self._unread_agents = len(unfollowed[free_slots:])
+        for agent_path in unfollowed[:free_slots]:
+            self._agent_files[agent_path] = FollowedFile(
+                agent_path, ClaudeCodeRecord, lambda: ClaudeCodeSteps(is_agent=True)
             )
 
 
@@ -151,8 +159,8 @@ def _session_of(path: str) -> str | None:
     session = _sessions_of_agents.get(path)
     if session is None:
         try:
-            first = records(files.Lines(path, most=files.Lines.HEAD).first, ClaudeCodeRecord, set())
-            session = next((each.session for each in first if each.session is not None), None)
+            first_records = records(files.Lines(path, most=files.Lines.HEAD).first, ClaudeCodeRecord, set())
+            session = next((record.session for record in first_records if record.session is not None), None)
         except OSError:  # it was removed
             return None
         if session is not None:

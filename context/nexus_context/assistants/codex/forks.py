@@ -47,12 +47,14 @@ def list_rollouts(directory: str, depth: int = DEEPEST) -> Iterator[str]:
 def find_rollout(path: str, thread: str) -> str | None:
     """The rollout of a thread in the store that has another one."""
     for name in ("sessions", "archived_sessions"):
-        above, separator, _ = path.rpartition(f"/{name}/")
+        store_root, separator, _ = path.rpartition(f"/{name}/")
         if separator:
             listed = (
-                each for one in ("sessions", "archived_sessions") for each in list_rollouts(join(above, one))
+                rollout
+                for store_name in ("sessions", "archived_sessions")
+                for rollout in list_rollouts(join(store_root, store_name))
             )
-            return next((each for each in listed if f"-{thread}." in basename(each)), None)
+            return next((rollout for rollout in listed if f"-{thread}." in basename(rollout)), None)
     return None
 
 
@@ -60,29 +62,29 @@ _bases: dict[tuple[str, str | None], ForkBase] = {}  # of forks with a request o
 
 
 def read_base(path: str, origin: str | None) -> ForkBase:
-    """What a fork has of its origin, whose file may be missing. OSError if one of them cannot be read."""
+    """Read what a fork has of its origin, whose file may be missing. OSError if a file cannot be read."""
     if (path, origin) in _bases:
         return _bases[path, origin]
-    known = (
+    origin_keys = (
         None
         if origin is None
         else {_key(sums) for record in read_marked(origin, CodexRecord, _MARKS) if (sums := sums_of(record))}
     )
-    counts, last, prompt, made = 0, dict[str, Any](), None, 0.0
+    counts, last_sums, prompt, created = 0, dict[str, Any](), None, 0.0
     for record in read_marked(path, CodexRecord, _MARKS):
         at, sums = seconds(record.value.get("timestamp")), sums_of(record)
         if record.kind == "session_meta":
-            made = made or seconds(field(record.payload, "timestamp"))
+            created = created or seconds(field(record.payload, "timestamp"))
         if text_in(record.payload, "role") == "user":
             prompt = prompt or words_of(record.payload)
         if not sums:
             continue
-        if _key(sums) not in known if known is not None else at > made:
-            used = field(record.payload, "info", "last_token_usage")
-            _bases[path, origin] = ForkBase(counts, last or _less(sums, used), prompt)
+        if _key(sums) not in origin_keys if origin_keys is not None else at > created:
+            last_usage = field(record.payload, "info", "last_token_usage")
+            _bases[path, origin] = ForkBase(counts, last_sums or _less(sums, last_usage), prompt)
             return _bases[path, origin]
-        counts, last, prompt = counts + 1, sums, None
-    return ForkBase(counts, last, prompt)
+        counts, last_sums, prompt = counts + 1, sums, None
+    return ForkBase(counts, last_sums, prompt)
 
 
 def sums_of(record: CodexRecord) -> dict[str, Any] | None:
@@ -95,8 +97,10 @@ def sums_of(record: CodexRecord) -> dict[str, Any] | None:
 
 def words_of(payload: Any) -> str | None:
     """What the user wrote; Codex sends instructions and the environment in messages of the user, too."""
-    words = (text(part.get("text")) for part in objects_in(field(payload, "content")))
-    return next((one for one in words if one and not one.lstrip().startswith(("<", "# AGENTS.md"))), None)
+    texts = (text(part.get("text")) for part in objects_in(field(payload, "content")))
+    return next(
+        (words for words in texts if words and not words.lstrip().startswith(("<", "# AGENTS.md"))), None
+    )
 
 
 def _key(sums: dict[str, Any]) -> tuple[Any, ...]:
@@ -104,12 +108,12 @@ def _key(sums: dict[str, Any]) -> tuple[Any, ...]:
     return tuple(value if isinstance(value := sums.get(name), int) else None for name in names)
 
 
-def _less(sums: dict[str, Any], used: Any) -> dict[str, Any]:
-    """What had been counted before a request."""
+def _less(sums: dict[str, Any], usage: Any) -> dict[str, Any]:
+    """The sums before a request: `sums` without the request's own `usage`."""
     names = ("input_tokens", "cached_input_tokens", "cache_write_input_tokens", "output_tokens")
-    pairs = ((name, sums.get(name), field(used, name)) for name in names)
+    pairs = ((name, sums.get(name), field(usage, name)) for name in names)
     return {
-        name: max(first - (second if isinstance(second, int) else 0), 0)
-        for name, first, second in pairs
-        if isinstance(first, int)
+        name: max(total - (request_tokens if isinstance(request_tokens, int) else 0), 0)
+        for name, total, request_tokens in pairs
+        if isinstance(total, int)
     }

@@ -58,7 +58,7 @@ class CommandRules(NamedTuple):
         """The rules that cover a command, in the order of the files."""
         if not command:
             return []
-        rules = [each for each in self.by_name.get(command[0], ()) if each.covers(command)]
+        rules = [rule for rule in self.by_name.get(command[0], ()) if rule.covers(command)]
         name = os.path.basename(command[0])
         if not rules and name != command[0] and command[0] in self.executables.get(name, command[:1]):
             return self.covering([name, *command[1:]])
@@ -97,9 +97,9 @@ def _read_file(path: str, text: str, rules: CommandRules) -> bool:
     try:
         statements = ast.parse(text).body
         texts = [
-            each
-            for each in tokenize.generate_tokens(io.StringIO(text).readline)
-            if each.type == tokenize.STRING
+            token
+            for token in tokenize.generate_tokens(io.StringIO(text).readline)
+            if token.type == tokenize.STRING
         ]
     except (SyntaxError, ValueError, tokenize.TokenError) as error:
         if "too many" in str(error):  # only Python counts brackets
@@ -111,11 +111,11 @@ def _read_file(path: str, text: str, rules: CommandRules) -> bool:
     starts = [0]
     for line in lines:
         starts.append(starts[-1] + len(line))
-    constants, is_read = 0, all(_ESCAPE.search(each.string) is None for each in texts)
+    constants, is_read = 0, all(_ESCAPE.search(token.string) is None for token in texts)
     for statement in statements:
         value = statement.value if isinstance(statement, ast.Expr) else None
         constants += sum(
-            isinstance(each, ast.Constant) and isinstance(each.value, str) for each in ast.walk(statement)
+            isinstance(node, ast.Constant) and isinstance(node.value, str) for node in ast.walk(statement)
         )
         if isinstance(value, ast.Constant) or isinstance(statement, ast.Pass):
             continue
@@ -147,8 +147,10 @@ def _span(node: ast.expr, lines: list[str], starts: list[int]) -> Span:
 
 def _add_call(call: ast.Call, rule: PermissionRule, rules: CommandRules) -> None:
     name = call.func.id if isinstance(call.func, ast.Name) else ""
-    values = {parameter: _value(each) for parameter, each in zip(_PARAMETERS, call.args, strict=False)}
-    values |= {each.arg or "": _value(each.value) for each in call.keywords}
+    values = {
+        parameter: _value(argument) for parameter, argument in zip(_PARAMETERS, call.args, strict=False)
+    }
+    values |= {keyword.arg or "": _value(keyword.value) for keyword in call.keywords}
     if name == "host_executable":
         paths = values.get("paths", values.get("decision"))
         if isinstance(paths, list):
@@ -158,7 +160,7 @@ def _add_call(call: ast.Call, rule: PermissionRule, rules: CommandRules) -> None
         return
     if name != "prefix_rule":
         raise _UnreadError
-    unknown = next((each for each in values if each not in _PARAMETERS), None)
+    unknown = next((parameter for parameter in values if parameter not in _PARAMETERS), None)
     if unknown is not None:
         raise _RefusedRuleError(f"`prefix_rule` has no parameter `{unknown}`.")
     decision = "allow" if values.get("decision") is None else values["decision"]
@@ -179,12 +181,15 @@ def _add_call(call: ast.Call, rule: PermissionRule, rules: CommandRules) -> None
 
 
 def _pattern(value: Any) -> tuple[tuple[str, ...], ...]:
-    words = [[each] if isinstance(each, str) else each for each in value] if isinstance(value, list) else []
+    words = [[item] if isinstance(item, str) else item for item in value] if isinstance(value, list) else []
     if not words or not all(
-        isinstance(each, list) and each and all(isinstance(word, str) for word in each) for each in words
+        isinstance(alternatives, list)
+        and alternatives
+        and all(isinstance(word, str) for word in alternatives)
+        for alternatives in words
     ):
         raise _RefusedRuleError("The pattern must be a list of texts, or of lists of texts.")
-    return tuple(tuple(each) for each in words)
+    return tuple(tuple(alternatives) for alternatives in words)
 
 
 def _words(example: Any) -> list[str]:
@@ -200,9 +205,9 @@ def _words(example: Any) -> list[str]:
 def _value(node: ast.expr) -> Any:
     """A plain value. Tuples are none that Codex takes for a list."""
     if isinstance(node, ast.List):
-        return [_value(each) for each in node.elts]
+        return [_value(element) for element in node.elts]
     if isinstance(node, ast.Constant):
         return node.value
     if isinstance(node, ast.Tuple):
-        return tuple(_value(each) for each in node.elts)
+        return tuple(_value(element) for element in node.elts)
     raise _UnreadError

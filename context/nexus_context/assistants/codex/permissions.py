@@ -69,8 +69,8 @@ class CodexPermissions(msgspec.Struct, frozen=True):
 def read_permissions(settings: AssistantSettings, disk: Disk) -> CodexPermissions:
     """What the settings say of commands, patches and servers."""
     where = settings.where
-    own = [each for each in settings.files if each.scope in ("managed", "user")]
-    trust = "trusted" if where.trusted else next(iter(trust_levels(disk, where, own)), "")
+    base_files = [file for file in settings.files if file.scope in ("managed", "user")]
+    trust = "trusted" if where.trusted else next(iter(trust_levels(disk, where, base_files)), "")
     policy = settings.value("approval_policy")
     granular = policy.get("granular", {}) if isinstance(policy, dict) else {}
     by_trust = "untrusted" if trust == "untrusted" else "on-request"
@@ -94,7 +94,7 @@ def read_permissions(settings: AssistantSettings, disk: Disk) -> CodexPermission
             if (rule := _setting(settings, disk, key)) is not None
         },
         refused_questions=frozenset(key for key, is_on in granular.items() if is_on is False),
-        roots=tuple(disk.real(os.path.join(where.folder, each)) for each in roots),
+        roots=tuple(disk.real(os.path.join(where.folder, root)) for root in roots),
         has_network=options.get("network_access") is True,
         servers=servers,
         has_profile=any(settings.value(key) for key in ("default_permissions", "permissions")),
@@ -138,20 +138,20 @@ def _decide_script(settings: CodexPermissions, script: str) -> Decision:
         commands = [["bash", "-lc", script]]
     decisions = [_decide_command(settings, words, root, is_plain=is_plain) for words in commands]
     order: list[Outcome] = ["denied", "asks", "allowed"]
-    first = min(range(len(decisions)), key=lambda index: order.index(decisions[index].outcome))
-    decision = decisions[first]
+    strictest_index = min(range(len(decisions)), key=lambda index: order.index(decisions[index].outcome))
+    decision = decisions[strictest_index]
     if len(decisions) > 1:
-        decision = msgspec.structs.replace(decision, part=" ".join(commands[first]))
+        decision = msgspec.structs.replace(decision, part=" ".join(commands[strictest_index]))
     if decision.outcome == "allowed":
-        is_ruled = all(each.rule is not None and each.rule.tool == "Bash" for each in decisions)
+        is_ruled = all(decision.rule is not None and decision.rule.tool == "Bash" for decision in decisions)
         where = "outside of the sandbox" if is_ruled else _sandbox(settings)
         return msgspec.structs.replace(decision, reason=f"{decision.reason} It runs {where}.")
     return decision
 
 
 def _decide_command(settings: CodexPermissions, words: list[str], root: Node, *, is_plain: bool) -> Decision:
-    rules = sorted(settings.rules.covering(words), key=lambda each: _STRICTEST.index(each.rule.kind))
-    shadowed = tuple(each.rule for each in rules[1:] if each.rule.kind != rules[0].rule.kind)
+    rules = sorted(settings.rules.covering(words), key=lambda rule: _STRICTEST.index(rule.rule.kind))
+    shadowed = tuple(rule.rule for rule in rules[1:] if rule.rule.kind != rules[0].rule.kind)
     if rules:
         return _ruled(settings, rules[0], shadowed)
     command = " ".join(words)
@@ -169,8 +169,10 @@ def _decide_command(settings: CodexPermissions, words: list[str], root: Node, *,
     return Decision("allowed", f"No rule stops it.{note}", None if rule is None else _as(rule, "allowed"))
 
 
-def _ruled(settings: CodexPermissions, each: CommandRule, shadowed: tuple[PermissionRule, ...]) -> Decision:
-    rule = each.rule
+def _ruled(
+    settings: CodexPermissions, command_rule: CommandRule, shadowed: tuple[PermissionRule, ...]
+) -> Decision:
+    rule = command_rule.rule
     if rule.kind == "ask":
         decision = _question(settings, f"`{rule.text}` asks.", "rules")
         return msgspec.structs.replace(decision, rule=rule, shadowed=shadowed)
@@ -206,9 +208,11 @@ def _decide_patch(settings: CodexPermissions, path: str) -> Decision:
         return msgspec.structs.replace(decision, rule=rule)
     for root in settings.roots:
         if path == root or path.startswith(root.rstrip("/") + "/"):
-            first = os.path.relpath(path, root).split("/", 1)[0]
-            if first in _PROTECTED:
-                return _question(settings, f"Codex asks before it changes `{first}`.", "sandbox_approval")
+            first_step = os.path.relpath(path, root).split("/", 1)[0]
+            if first_step in _PROTECTED:
+                return _question(
+                    settings, f"Codex asks before it changes `{first_step}`.", "sandbox_approval"
+                )
             return Decision(
                 "allowed", "Codex applies patches in the folder, and where its sandbox can write."
             )
@@ -250,7 +254,7 @@ def _sandbox(settings: CodexPermissions) -> str:
         case "read-only":
             return "in a sandbox: it can read everything, write nothing, and has no network"
         case _:
-            roots = ", ".join(dict.fromkeys(each for each in settings.roots if each != settings.folder))
+            roots = ", ".join(dict.fromkeys(root for root in settings.roots if root != settings.folder))
             return f"in a sandbox: it can read everything, write in the folder, {roots}, {network}"
 
 
@@ -274,8 +278,8 @@ def _word(node: Node) -> str | None:
     """The text of a plain word."""
     match node.type:
         case "command_name":
-            first = node.named_children[0] if node.named_children else None
-            return text_of(first) if first is not None and first.type == "word" else None
+            name_node = node.named_children[0] if node.named_children else None
+            return text_of(name_node) if name_node is not None and name_node.type == "word" else None
         case "word" | "number":
             text = text_of(node)
             return None if _NOT_LITERAL.search(text) else text
@@ -322,7 +326,8 @@ def _is_forced_removal(words: list[str]) -> bool:
         return False
     options = words[1 : words.index("--")] if "--" in words else words[1:]
     return any(
-        each == "--force" or (each[:1] == "-" and each[:2] != "--" and "f" in each) for each in options
+        option == "--force" or (option[:1] == "-" and option[:2] != "--" and "f" in option)
+        for option in options
     )
 
 
@@ -332,7 +337,7 @@ def _as(rule: PermissionRule, outcome: Outcome) -> PermissionRule:
 
 def _setting(settings: AssistantSettings, disk: Disk, key: str) -> PermissionRule | None:
     """The place of a setting that decides, in the most important file that has it."""
-    file = next((each for each in reversed(settings.files) if key in each.values), None)
+    file = next((file for file in reversed(settings.files) if key in file.values), None)
     if file is None:
         return None
     value = file.values[key]

@@ -89,18 +89,20 @@ def read_codex(disk: Disk, settings: AssistantSettings) -> Sent:
     directories = list(reversed(chain[: chain.index(root) + 1]))
     limit = settings.value("project_doc_max_bytes")
     is_valid = isinstance(limit, int) and not isinstance(limit, bool) and limit >= 0
-    most = int(limit) if is_valid and limit is not None else MOST_BYTES
+    byte_limit = int(limit) if is_valid and limit is not None else MOST_BYTES
     paths = list(_project_files(disk, directories, settings, ignored))
     parts = list(
-        _project_parts(disk, paths, surroundings.folder, most=most, ignored=ignored, problems=problems)
+        _project_parts(
+            disk, paths, surroundings.folder, byte_limit=byte_limit, ignored=ignored, problems=problems
+        )
     )
-    problems = _weighed(disk, settings, problems, paths, most=most)
+    problems = _weighed(disk, settings, problems, paths, byte_limit=byte_limit)
     blocks = list(_developer_instructions(settings))
     if user is not None or parts:
         blocks.append(_instructions(user, parts, surroundings.folder))
     blocks.extend(codex_skills(disk, settings, home, directories, later=later, problems=problems))
     blocks.extend(codex_agents(disk, settings, ignored=ignored, problems=problems))
-    cut = (os.path.basename(each.path) for each in problems if each.code == "assistant.cut")
+    cut = (os.path.basename(problem.path) for problem in problems if problem.code == "assistant.cut")
     is_shortened = "SKILL.md" in cut  # and so are its own skills
     has_agents = any(block.kind == "agents" for block in blocks)  # which a tool of theirs is for
     problems += check_rules(disk, settings)
@@ -133,11 +135,13 @@ def _developer_instructions(settings: AssistantSettings) -> Iterator[SentBlock]:
 
 
 def _instructions(user: SentPart | None, parts: list[SentPart], folder: str) -> SentBlock:
-    place = f" for {folder}" if parts else ""
-    header = SentPart(f"# AGENTS.md instructions{place}\n\n<INSTRUCTIONS>\n", "program")
+    suffix = f" for {folder}" if parts else ""
+    header = SentPart(f"# AGENTS.md instructions{suffix}\n\n<INSTRUCTIONS>\n", "program")
     between = [SentPart(USER_SEPARATOR, "program")] if user is not None and parts else []
-    first = [user] if user is not None else []
-    return SentBlock("instructions", "user", (header, *first, *between, *parts, SentPart(FOOTER, "program")))
+    user_parts = [user] if user is not None else []
+    return SentBlock(
+        "instructions", "user", (header, *user_parts, *between, *parts, SentPart(FOOTER, "program"))
+    )
 
 
 def _user_part(disk: Disk, home: str, ignored: list[IgnoredFile]) -> SentPart | None:
@@ -170,69 +174,76 @@ def _project_parts(
     paths: list[str],
     folder: str,
     *,
-    most: int,
+    byte_limit: int,
     ignored: list[IgnoredFile],
     problems: list[Problem],
 ) -> Iterator[SentPart]:
     """The parts of the project's files, up to the limit; the first has no separator."""
-    remaining, separator = most, ""
+    remaining, separator = byte_limit, ""
     for path in paths:
         data = disk.data(path)
         if data is None:
             continue
         if remaining == 0:
-            reason = f"The files before it fill the limit of {most:,} bytes (`project_doc_max_bytes`)."
+            reason = f"The files before it fill the limit of {byte_limit:,} bytes (`project_doc_max_bytes`)."
             ignored.append(IgnoredFile(path, reason))
             problems.append(
                 _cut_problem(disk, path, 0, f"Codex never reads this file: {reason[0].lower()}{reason[1:]}")
             )
             continue
-        kept = data[:remaining]
-        text = kept.decode("utf-8", "replace")
-        cut = _cut(data, len(kept), most) if len(kept) < len(data) else None
+        kept_data = data[:remaining]
+        text = kept_data.decode("utf-8", "replace")
+        cut = _cut(data, len(kept_data), byte_limit) if len(kept_data) < len(data) else None
         if not text.strip():
             ignored.append(IgnoredFile(path, "It is empty, and hides other names in its directory."))
             continue
         if cut is not None:
             lines = f"lines {cut.first_line}–{cut.last_line} are never read"
-            problems.append(_cut_problem(disk, path, len(text), f"Cut at {most:,} bytes: {lines}. {_ADVICE}"))
+            problems.append(
+                _cut_problem(disk, path, len(text), f"Cut at {byte_limit:,} bytes: {lines}. {_ADVICE}")
+            )
         scope: Scope = "project" if os.path.dirname(path) == folder else "parent"
         content = Span(len(separator), len(separator) + len(text))
         yield SentPart(separator + text, scope, path, content=content, cut=cut)
-        remaining -= len(kept)
+        remaining -= len(kept_data)
         separator = SEPARATOR
 
 
 def _weighed(
-    disk: Disk, settings: AssistantSettings, problems: list[Problem], paths: list[str], *, most: int
+    disk: Disk, settings: AssistantSettings, problems: list[Problem], paths: list[str], *, byte_limit: int
 ) -> list[Problem]:
     """The problems of cuts; one that a project's own limit prevents once it is trusted is no error."""
-    where, own = settings.where, settings.files[:2]
-    if not problems or is_trusted(disk, where, own):
+    where, base_files = settings.where, settings.files[:2]
+    if not problems or is_trusted(disk, where, base_files):
         return problems
     limits = [
         read_toml(disk, path).value.get("project_doc_max_bytes")
-        for _, path in project_files(disk, where, own)
+        for _, path in project_files(disk, where, base_files)
     ]
-    limit = next((each for each in reversed(limits) if type(each) is int), most)
+    limit = next((value for value in reversed(limits) if type(value) is int), byte_limit)
     staying: list[Problem] = []
-    list(_project_parts(disk, paths, where.folder, most=limit, ignored=[], problems=staying))
+    list(_project_parts(disk, paths, where.folder, byte_limit=limit, ignored=[], problems=staying))
     places = {problem.path for problem in staying}
     note = "In a folder that the user trusts, `project_doc_max_bytes` of the project prevents that."
     return [
-        each
-        if each.path in places
-        else replace(each, severity=Severity.INFORMATION, message=f"{each.message} {note}")
-        for each in problems
+        problem
+        if problem.path in places
+        else replace(problem, severity=Severity.INFORMATION, message=f"{problem.message} {note}")
+        for problem in problems
     ]
 
 
 _ADVICE = "Shorten it, or raise `project_doc_max_bytes`."
 
 
-def _cut(data: bytes, kept: int, most: int) -> Cut:
-    last = data.count(b"\n") + (not data.endswith(b"\n"))
-    return Cut(data.count(b"\n", 0, kept) + 1, last, len(data) - kept, f"cut at {most:,} bytes")
+def _cut(data: bytes, kept_bytes: int, byte_limit: int) -> Cut:
+    last_line = data.count(b"\n") + (not data.endswith(b"\n"))
+    return Cut(
+        data.count(b"\n", 0, kept_bytes) + 1,
+        last_line,
+        len(data) - kept_bytes,
+        f"cut at {byte_limit:,} bytes",
+    )
 
 
 def _cut_problem(disk: Disk, path: str, start: int, message: str) -> Problem:

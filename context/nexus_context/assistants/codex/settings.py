@@ -81,15 +81,15 @@ _WOULD_STOP = "In a folder that the user trusts, Codex does not start: "
 def read_settings(disk: Disk, surroundings: Surroundings) -> AssistantSettings:
     """The settings in a folder."""
     user_path = os.path.join(codex_home(surroundings), "config.toml")
-    own = [_Layer(disk, SYSTEM_CONFIG, "managed"), _Layer(disk, user_path, "user")]
-    own_files = tuple(layer.file for layer in own)
-    trusted = is_trusted(disk, surroundings, own_files)
+    base_layers = [_Layer(disk, SYSTEM_CONFIG, "managed"), _Layer(disk, user_path, "user")]
+    base_files = tuple(layer.file for layer in base_layers)
+    trusted = is_trusted(disk, surroundings, base_files)
     project = [
         _Layer(disk, path, "project" if directory == surroundings.folder else "parent", trusted=trusted)
-        for directory, path in project_files(disk, surroundings, own_files)
+        for directory, path in project_files(disk, surroundings, base_files)
     ]
-    layers = [*own, *project] if trusted else own
-    problems = [problem for layer in (*own, *project) for problem in layer.problems]
+    layers = [*base_layers, *project] if trusted else base_layers
+    problems = [problem for layer in (*base_layers, *project) for problem in layer.problems]
     if not first_stop(problems):
         problems += _joined_problems(disk, layers)
     paths = {problem.path for problem in problems}
@@ -97,10 +97,10 @@ def read_settings(disk: Disk, surroundings: Surroundings) -> AssistantSettings:
         surroundings,
         tuple(layer.file for layer in layers),
         problems=tuple(problems),
-        stop=first_stop([each for each in problems if not each.message.startswith(_WOULD_STOP)]),
+        stop=first_stop([problem for problem in problems if not problem.message.startswith(_WOULD_STOP)]),
         texts={
             layer.document.path: layer.document.text
-            for layer in (*own, *project)
+            for layer in (*base_layers, *project)
             if layer.document.path in paths
         },
     )
@@ -139,14 +139,18 @@ class _Layer:
                 as_table = finding._replace(message=finding.message.replace("an object", "a table"))
                 yield mismatch_problem(document, as_table, "stops", self.opening)
         yield from self._project_problems() if self.is_project else self._user_problems()
-        old = [key for key in ("exclude", "include_only") if self._value(SHELL, key) is not None]
-        if old and self._value(SHELL, "filters") is not None:
-            message = f"{self.opening}`filters` does not go with `{old[0]}`. Write all of them to `filters`."
-            yield settings_problem(document, "stops", (SHELL, old[0]), message)
+        old_keys = [key for key in ("exclude", "include_only") if self._value(SHELL, key) is not None]
+        if old_keys and self._value(SHELL, "filters") is not None:
+            message = (
+                f"{self.opening}`filters` does not go with `{old_keys[0]}`. Write all of them to `filters`."
+            )
+            yield settings_problem(document, "stops", (SHELL, old_keys[0]), message)
         yield from self._secret_problems()
-        for key, what in NOT_MODELLED.items():
+        for key, description in NOT_MODELLED.items():
             if key in document.value:
-                yield settings_problem(document, "not-modelled", (key,), f"Nexus does not count {what}.")
+                yield settings_problem(
+                    document, "not-modelled", (key,), f"Nexus does not count {description}."
+                )
 
     def _secret_problems(self) -> Iterator[Problem]:
         """Keys and tokens where the name of their variable belongs."""
@@ -199,23 +203,23 @@ def _joined_problems(disk: Disk, layers: Sequence[_Layer]) -> Iterator[Problem]:
     yield from _server_problems(layers)
     yield from _provider_problems(layers)
     for key in ("model_instructions_file", "experimental_compact_prompt_file"):
-        for layer, value in _last(layers, key):
+        for layer, value in _last_value(layers, key):
             path = os.path.join(os.path.dirname(layer.document.path), os.path.expanduser(str(value)))
             if not (disk.text(path) or "").strip():
                 message = f"{_STOPS}{path} cannot be read, or is empty. Correct the path."
                 yield settings_problem(layer.document, "stops", (key,), message)
-    for layer, names in _last(layers, "project_doc_fallback_filenames"):
+    for layer, names in _last_value(layers, "project_doc_fallback_filenames"):
         for index, name in enumerate(texts_of(names)):
             if not is_file_name(name):
                 message = "Codex ignores this name: it must be that of a file, without a directory."
-                place = ("project_doc_fallback_filenames", index)
-                yield settings_problem(layer.document, "no-effect", place, message)
+                pointer = ("project_doc_fallback_filenames", index)
+                yield settings_problem(layer.document, "no-effect", pointer, message)
 
 
 def _server_problems(layers: Sequence[_Layer]) -> Iterator[Problem]:
     for name, server, layer in _joined(layers, "mcp_servers"):
-        kind, others = ("command", ONLY_REMOTE) if "command" in server else ("url", ONLY_LOCAL)
-        wrong = next((key for key in (*others, "bearer_token") if key in server), None)
+        kind, excluded_keys = ("command", ONLY_REMOTE) if "command" in server else ("url", ONLY_LOCAL)
+        wrong = next((key for key in (*excluded_keys, "bearer_token") if key in server), None)
         pointer: tuple[str, ...] = ("mcp_servers", name)
         if "command" not in server and "url" not in server:
             message = f"the server `{name}` needs `command` or `url`, here or in ~/.codex/config.toml."
@@ -243,13 +247,13 @@ def _provider_problems(layers: Sequence[_Layer]) -> Iterator[Problem]:
         else:
             continue
         yield settings_problem(layer.document, "stops", ("model_providers", name), _STOPS + message)
-    for layer, value in _last(layers, "model_provider"):
+    for layer, value in _last_value(layers, "model_provider"):
         if value not in (*BUILT_IN_PROVIDERS, *(name for name, _, _ in providers)):
             message = f"{_STOPS}no provider `{value}` is in `model_providers`. Add it, or correct the name."
             yield settings_problem(layer.document, "stops", ("model_provider",), message)
 
 
-def _last(layers: Sequence[_Layer], key: str) -> Iterator[tuple[_Layer, Any]]:
+def _last_value(layers: Sequence[_Layer], key: str) -> Iterator[tuple[_Layer, Any]]:
     """The last file that has a key, and its value."""
     having = [layer for layer in layers if layer.file.values.get(key) is not None]
     if having:
@@ -259,15 +263,15 @@ def _last(layers: Sequence[_Layer], key: str) -> Iterator[tuple[_Layer, Any]]:
 def _joined(layers: Sequence[_Layer], key: str) -> Iterator[tuple[str, Mapping[str, Any], _Layer]]:
     """The tables in a table, each with the keys of all files, and the last file that has it."""
     tables: dict[str, dict[str, Any]] = {}
-    last: dict[str, _Layer] = {}
+    last_layers: dict[str, _Layer] = {}
     for layer in layers:
         value = layer.file.values.get(key)
         for name, table in value.items() if isinstance(value, dict) else ():
             if isinstance(table, dict):
                 tables[name] = {**tables.get(name, {}), **table}
-                last[name] = layer
+                last_layers[name] = layer
     for name, table in tables.items():
-        yield name, table, last[name]
+        yield name, table, last_layers[name]
 
 
 def _is_variable(text: str) -> bool:
@@ -287,14 +291,17 @@ def codex_home(surroundings: Surroundings) -> str:
 
 
 def project_files(
-    disk: Disk, surroundings: Surroundings, own: tuple[AssistantSettingsFile, ...]
+    disk: Disk, surroundings: Surroundings, base_files: tuple[AssistantSettingsFile, ...]
 ) -> list[tuple[str, str]]:
     """The directories of a project from its root down to the folder, each with the path of its settings."""
     user_path = os.path.join(codex_home(surroundings), "config.toml")
-    root = project_root(disk, AssistantSettings(surroundings, own))
+    root = project_root(disk, AssistantSettings(surroundings, base_files))
     chain = parents(surroundings.folder)
-    places = ((each, os.path.join(each, ".codex", "config.toml")) for each in chain[chain.index(root) :: -1])
-    return [place for place in places if place[1] != user_path]
+    settings_files = (
+        (directory, os.path.join(directory, ".codex", "config.toml"))
+        for directory in chain[chain.index(root) :: -1]
+    )
+    return [settings_file for settings_file in settings_files if settings_file[1] != user_path]
 
 
 def project_root(disk: Disk, settings: AssistantSettings) -> str:
@@ -307,20 +314,22 @@ def project_root(disk: Disk, settings: AssistantSettings) -> str:
     return folder
 
 
-def is_trusted(disk: Disk, surroundings: Surroundings, own: tuple[AssistantSettingsFile, ...]) -> bool:
+def is_trusted(disk: Disk, surroundings: Surroundings, base_files: tuple[AssistantSettingsFile, ...]) -> bool:
     """Whether the user trusts the folder, so that its settings count."""
-    return surroundings.trusted or "trusted" in trust_levels(disk, surroundings, own)
+    return surroundings.trusted or "trusted" in trust_levels(disk, surroundings, base_files)
 
 
-def trust_levels(disk: Disk, surroundings: Surroundings, own: Sequence[AssistantSettingsFile]) -> list[str]:
+def trust_levels(
+    disk: Disk, surroundings: Surroundings, base_files: Sequence[AssistantSettingsFile]
+) -> list[str]:
     """What the user's settings say of the folder, of its project and of its working tree."""
-    projects: Any = own[-1].values.get("projects")
+    projects: Any = base_files[-1].values.get("projects")
     repository = find_working_tree(disk, surroundings.folder)
-    root = project_root(disk, AssistantSettings(surroundings, tuple(own)))
+    root = project_root(disk, AssistantSettings(surroundings, tuple(base_files)))
     keys = (
         surroundings.folder,
         root,
         *(() if repository is None else (repository.root, repository.main)),
     )
     entries = [projects.get(key) for key in keys] if isinstance(projects, Mapping) else []
-    return [str(each.get("trust_level")) for each in entries if isinstance(each, Mapping)]
+    return [str(entry.get("trust_level")) for entry in entries if isinstance(entry, Mapping)]

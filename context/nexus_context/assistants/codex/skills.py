@@ -63,29 +63,29 @@ def codex_skills(
         return
     agents = os.path.join(".agents", "skills")
     roots = [  # a skill with several links is that of the first of these
-        *((os.path.join(each, ".codex", "skills"), True) for each in reversed(directories)),
+        *((os.path.join(directory, ".codex", "skills"), True) for directory in reversed(directories)),
         (os.path.join(home, "skills"), False),
         (os.path.join(settings.where.user_home, agents), False),
-        *((os.path.join(each, agents), True) for each in directories),
+        *((os.path.join(directory, agents), True) for directory in directories),
     ]
     visited: set[str] = set()
     refused: list[str] = []
-    found = [
+    keyed_skills = [
         (not is_project, skill.name, skill.path, skill)
         for root, is_project in roots
         for skill in _skills(disk, root, "", 0, visited=visited, refused=refused)
     ]
-    found.sort(key=lambda each: each[:3])
+    keyed_skills.sort(key=lambda keyed_skill: keyed_skill[:3])
     skills = []
-    for *_, skill in found:
+    for *_, skill in keyed_skills:
         if not _is_off(disk, settings, skill):
             if _is_for_users(disk, skill.path):
                 later.append(LaterFile(skill.path, "skill", "when the user calls it (`agents/openai.yaml`)"))
             else:
                 skills.append(skill)
     has_own = settings.value("skills", "bundled", "enabled") is not False
-    own = [_Skill(name, "x" * size, "", f"{name}/{SKILL}") for name, size in OWN] if has_own else []
-    lengths = _lengths([*own, *skills])[len(own) :]
+    own_skills = [_Skill(name, "x" * size, "", f"{name}/{SKILL}") for name, size in OWN] if has_own else []
+    lengths = _lengths([*own_skills, *skills])[len(own_skills) :]
     parts = []
     for skill, length in zip(skills, lengths, strict=True):
         if length is not None:
@@ -174,11 +174,11 @@ def _lengths(skills: list[_Skill]) -> list[int | None]:
     least = [skill.tokens(0) for skill in skills]
     remaining = MOST_TOKENS - sum(least)
     if remaining < 0:
-        used, kept = 0, list[int | None]()
+        used_tokens, kept_lengths = 0, list[int | None]()
         for tokens in least:
-            kept.append(0 if used + tokens <= MOST_TOKENS else None)
-            used += tokens if kept[-1] == 0 else 0
-        return kept
+            kept_lengths.append(0 if used_tokens + tokens <= MOST_TOKENS else None)
+            used_tokens += tokens if kept_lengths[-1] == 0 else 0
+        return kept_lengths
     lengths, costs, changed = [0] * len(skills), least[:], True
     while changed:
         changed = False
@@ -200,11 +200,11 @@ def _cut_problems(skills: list[_Skill], lengths: list[int | None]) -> Iterator[P
     ]
     if cut:
         skill, length = cut[-1]
-        what = (
+        effect = (
             "leaves out this skill" if length is None else f"cuts this description after {length} characters"
         )
         message = (
-            f"Codex {what}, and shortens {len(cut)} in all: its list of skills has 2 % of the model's "
+            f"Codex {effect}, and shortens {len(cut)} in all: its list of skills has 2 % of the model's "
             f"window, {MOST_TOKENS:,} tokens. Shorten descriptions, or turn skills off in `skills.config`."
         )
         yield Problem(skill.path, Span(0, 0), "assistant.cut", Severity.WARNING, message=message)

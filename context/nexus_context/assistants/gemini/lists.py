@@ -58,14 +58,14 @@ def gemini_skills(
     """The block of skills, if there are any; Gemini CLI lists its own besides."""
     if settings.value("skills", "enabled") is False:
         return
-    found = list(_skills(disk, settings, problems))
+    skills = list(_skills(disk, settings, problems))
     disabled = {name.lower() for value in settings.each("skills", "disabled") for name in texts_of(value)}
     winners = choose(
-        reversed(found), _PREFERENCE, settings.where, disk=disk, ignored=ignored, problems=problems
+        reversed(skills), _PREFERENCE, settings.where, disk=disk, ignored=ignored, problems=problems
     )
-    chosen = {each.name: each for each in winners}
+    chosen = {skill.name: skill for skill in winners}
     parts = []
-    for name in dict.fromkeys(each.name for each in found):
+    for name in dict.fromkeys(skill.name for skill in skills):
         skill = chosen[name]
         if name.lower() in disabled:
             continue
@@ -89,18 +89,22 @@ def gemini_agents(
     when = "once the user has approved it"
     later.extend(LaterFile(path, "agent", when) for path in _agent_files(disk, folder))
     home = os.path.join(home_directory(settings.where), ".gemini", "agents")
-    extensions = (os.path.dirname(each.path) for each in read_extensions(disk, settings.where))
-    directories = [home, *(os.path.join(each, "agents") for each in extensions)]
-    found = [
+    extension_directories = (
+        os.path.dirname(extension.path) for extension in read_extensions(disk, settings.where)
+    )
+    directories = [home, *(os.path.join(directory, "agents") for directory in extension_directories)]
+    agents = [
         agent
         for directory in directories
         for path in _agent_files(disk, directory)
         for agent in _agent(disk, path, problems)
     ]
-    chosen = choose(found, _AGENTS, settings.where, disk=disk, ignored=ignored, problems=problems)
+    chosen = choose(agents, _AGENTS, settings.where, disk=disk, ignored=ignored, problems=problems)
     parts = []
     for agent in chosen:
-        if any(each.get("enabled") is False for each in settings.each("agents", "overrides", agent.name)):
+        if any(
+            override.get("enabled") is False for override in settings.each("agents", "overrides", agent.name)
+        ):
             continue
         parts.append(SentPart(agent.text, "agent", agent.path, content=Span(0, len(agent.text) - 1)))
     if parts:
@@ -111,7 +115,7 @@ def _skills(disk: Disk, settings: AssistantSettings, problems: list[Problem]) ->
     """The skills, the least important first."""
     home, folder = home_directory(settings.where), settings.where.folder
     roots: list[tuple[str, Scope]] = [
-        (os.path.dirname(each.path), "user") for each in read_extensions(disk, settings.where)
+        (os.path.dirname(extension.path), "user") for extension in read_extensions(disk, settings.where)
     ]
     bases: list[tuple[str, Scope]] = [(home, "user")]
     if folder != home:
@@ -146,7 +150,7 @@ def _texts(disk: Disk, path: str) -> dict[str, str] | None:
     except UnreadableError:
         fields = {}
     texts = {key: fields.get(key) for key in ("name", "description")}
-    if all(isinstance(each, str) for each in texts.values()):
+    if all(isinstance(text, str) for text in texts.values()):
         return {key: str(value) for key, value in texts.items()}
     return dict(_plain_fields(match[1].splitlines()))
 
@@ -182,12 +186,12 @@ def _agent(disk: Disk, path: str, problems: list[Problem]) -> Iterator[ListEntry
     if fields.get("kind") == "remote" or "agent_card_url" in fields:
         return  # the program asks its address, which is not known
     turns = [fields[key] for key in ("max_turns", "timeout_mins") if key in fields]
-    are_numbers = all(type(each) is int and each > 0 for each in turns)
+    are_numbers = all(type(number) is int and number > 0 for number in turns)
     is_named = isinstance(name, str) and _AGENT_NAME.fullmatch(name) and isinstance(description, str)
     tools = texts_of(fields.get("tools"))
     unknown = [key for key in fields if key not in _agent_fields()["fields"]]
     unknown += [
-        each for each in tools if not each.startswith(_TOOL_PREFIXES) and each not in _agent_fields()["tools"]
+        tool for tool in tools if not tool.startswith(_TOOL_PREFIXES) and tool not in _agent_fields()["tools"]
     ]
     if name in _agent_fields()["own_agents"]:
         problems.append(
@@ -198,7 +202,7 @@ def _agent(disk: Disk, path: str, problems: list[Problem]) -> Iterator[ListEntry
     else:
         reason = "it needs a `name` (a-z, 0-9, - and _), a `description`, and turns and minutes above 0."
         if unknown:
-            reason = f"it knows no {', '.join(f'`{each}`' for each in unknown)}."
+            reason = f"it knows no {', '.join(f'`{unknown_name}`' for unknown_name in unknown)}."
         problems.append(_void(path, f"Gemini CLI leaves this agent out: {reason}"))
 
 

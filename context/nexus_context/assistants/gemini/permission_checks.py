@@ -40,40 +40,42 @@ _LISTS = ("allowed", "confirmationRequired", "core", "exclude")
 def check_permissions(disk: Disk, settings: AssistantSettings) -> Iterator[Problem]:
     """What is wrong with the policies and the lists of tools and servers in settings."""
     for document, _ in policy_files(settings, disk):
-        place = invalid_place(document)
-        if place is not None:
+        invalid_span = invalid_place(document)
+        if invalid_span is not None:
             why = "each needs a `toolName`, a `decision` and a `priority` from 0 to 999."
             if document.failure is not None:
                 why = f"it is no valid TOML. {document.failure[1]}."
-            yield settings_problem(document, "void", place, f"Gemini CLI takes no rule of this file: {why}")
-    rules = [each for each in read_rules(settings, disk)[0] if each.rule is not None]
+            yield settings_problem(
+                document, "void", invalid_span, f"Gemini CLI takes no rule of this file: {why}"
+            )
+    rules = [rule for rule in read_rules(settings, disk)[0] if rule.rule is not None]
     yield from _check_shadows(settings, rules[:MOST_RULES])
-    servers = {_bare(each.name): each.name for each in SERVERS.read(disk, settings)}
-    in_files = dict.fromkeys((each.tool, each.rule) for each in rules if _is_policy(each))
+    servers = {_bare(server.name): server.name for server in SERVERS.read(disk, settings)}
+    in_files = dict.fromkeys((rule.tool, rule.rule) for rule in rules if _is_policy(rule))
     in_lists = (
-        (text, place("allow"))
+        (text, make_rule("allow"))
         for key in _LISTS
-        for text, place in list_entries(settings, ("tools", key))
+        for text, make_rule in list_entries(settings, ("tools", key))
         if key != "exclude" or not servers  # which may have a tool of the name
     )
-    for text, place in list_entries(settings, ("tools", "exclude")):
+    for text, make_rule in list_entries(settings, ("tools", "exclude")):
         if "(" in text:
-            path, span = place("deny").path, place("deny").span
+            path, span = make_rule("deny").path, make_rule("deny").span
             message = "This does nothing: `tools.exclude` has whole tools. A policy denies calls."
             yield name_problem(path, span, message, None, effect="no-effect")
     for text, rule in (*in_files, *in_lists):
-        name, parenthesis, rest = text.partition("(")
+        name, parenthesis, arguments = text.partition("(")
         is_near = name not in tables()["names"] and _OWN_NAME.fullmatch(name)
         close = meant(name, tables()["names"]) if is_near else None
         if rule is not None and close is not None:
             message = f"This matches nothing: Gemini CLI has no tool `{name}`."
-            fixed = "" if rule.path.endswith(_POLICY) else as_json(close + parenthesis + rest)
+            fixed = "" if rule.path.endswith(_POLICY) else as_json(close + parenthesis + arguments)
             yield name_problem(rule.path, rule.span, message, close, text=fixed)
     for key in ("allowed", "excluded"):
-        for text, place in list_entries(settings, ("mcp", key)):
+        for text, make_rule in list_entries(settings, ("mcp", key)):
             close = None if _bare(text) in servers else meant(text, servers.values())
             if close is not None:
-                path, span = place("allow").path, place("allow").span
+                path, span = make_rule("allow").path, make_rule("allow").span
                 message = f"No file has the server `{text}`."
                 yield name_problem(path, span, message, close, text=as_json(close))
 
@@ -83,16 +85,16 @@ def _check_shadows(settings: AssistantSettings, rules: list[PolicyRule]) -> Iter
     of_folder = {file.path for file in settings.files if file.scope == "project"}
     covering: dict[tuple[str, Span], list[tuple[PolicyRule, PolicyRule | None]]] = {}
     for at, rule in enumerate(rules):
-        by = next((each for each in rules[:at] if _covers(each, rule)), None)
+        by = next((earlier_rule for earlier_rule in rules[:at] if _covers(earlier_rule, rule)), None)
         if rule.rule is not None:
             covering.setdefault((rule.rule.path, rule.rule.span), []).append((rule, by))
     for (path, span), pairs in covering.items():
         (rule, by), *_ = pairs
         is_reported = path.endswith(_POLICY) or (rule.rule and rule.rule.text.startswith(_REPORTED))
-        if not is_reported or by is None or by.rule is None or any(other is None for _, other in pairs):
+        if not is_reported or by is None or by.rule is None or any(cover is None for _, cover in pairs):
             continue
         if path in of_folder or by.rule.path not in of_folder:
-            is_same = all(each.decision == other.decision for each, other in pairs if other is not None)
+            is_same = all(covered.decision == cover.decision for covered, cover in pairs if cover is not None)
             why = "has a higher priority"
             yield shadow_problem(path, span, f"`{by.rule.text}`", why, is_same=is_same)
 

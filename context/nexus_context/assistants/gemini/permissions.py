@@ -74,11 +74,11 @@ class GeminiPermissions(msgspec.Struct, frozen=True):
 
     def matching(self, tool: str, server: str | None, arguments: str) -> Any:
         """The rules about a call, the one that decides first."""
-        found = self.found.get((tool, server))
-        if found is None:
-            found = tuple(rule for rule in self.rules if rule.covers_tool(tool, server, self.mode))
-            self.found[tool, server] = found
-        return (rule for rule in found if rule.covers_arguments(arguments))
+        tool_rules = self.found.get((tool, server))
+        if tool_rules is None:
+            tool_rules = tuple(rule for rule in self.rules if rule.covers_tool(tool, server, self.mode))
+            self.found[tool, server] = tool_rules
+        return (rule for rule in tool_rules if rule.covers_arguments(arguments))
 
 
 class _Verdict(msgspec.Struct, frozen=True):
@@ -95,20 +95,20 @@ def read_permissions(settings: AssistantSettings, disk: Disk) -> GeminiPermissio
     rules, unread = read_rules(settings, disk)
     servers: dict[str, Any] = {}
     for values in settings.each("mcpServers"):
-        servers |= {name: each for name, each in values.items() if isinstance(each, dict)}
+        servers |= {name: server for name, server in values.items() if isinstance(server, dict)}
     allowed, excluded = (texts_of(settings.value("mcp", key)) for key in ("allowed", "excluded"))
     return GeminiPermissions(
         rules=tuple(rules),
         mode=MODES.get(str(settings.value("general", "defaultApprovalMode")), "default"),
         folder=disk.real(settings.where.folder),
         roots=tuple(
-            disk.real(os.path.join(settings.where.folder, each))
-            for each in (".", *texts_of(settings.value("context", "includeDirectories")))
+            disk.real(os.path.join(settings.where.folder, directory))
+            for directory in (".", *texts_of(settings.value("context", "includeDirectories")))
         ),
         user_home=settings.where.user_home,
         servers={
-            name: each
-            for name, each in servers.items()
+            name: server
+            for name, server in servers.items()
             if name not in excluded and (not allowed or name in allowed)
         },
         unread=unread,
@@ -132,8 +132,8 @@ def decide(settings: GeminiPermissions, call: ExplainedCall) -> Decision:
     elif not tool:
         return Decision("denied", f"Gemini CLI has no tool for {call.tool}.", is_offered=False)
     else:
-        given, taken = tables()["arguments"][call.tool]
-        arguments = {taken: str(call.inputs.get(given, "")).replace("\0", "")}
+        input_name, argument_name = tables()["arguments"][call.tool]
+        arguments = {argument_name: str(call.inputs.get(input_name, "")).replace("\0", "")}
     removing = _removing(settings, tool, server)
     if removing is not None:
         reason = f"{_name(removing)} takes the tool out of the request."
@@ -146,14 +146,14 @@ def decide(settings: GeminiPermissions, call: ExplainedCall) -> Decision:
         verdict = _verdict(settings.first(tool, server, text))
         if "file_path" in arguments:
             verdict = _check_path(settings, tool, arguments["file_path"], verdict)
-    rules = [each for each in settings.matching(tool, server, text) if each is not verdict.rule]
+    rules = [rule for rule in settings.matching(tool, server, text) if rule is not verdict.rule]
     winner = None if verdict.rule is None else verdict.rule.rule
     shadowed = [
-        each.rule
-        for each in rules
-        if each.rule is not None
-        and each.decision != verdict.decision
-        and (winner is None or each.rule.span != winner.span)
+        rule.rule
+        for rule in rules
+        if rule.rule is not None
+        and rule.decision != verdict.decision
+        and (winner is None or rule.rule.span != winner.span)
     ]
     return _decision(verdict, tuple(shadowed))
 
@@ -166,9 +166,9 @@ def _decision(verdict: _Verdict, shadowed: tuple[PermissionRule, ...]) -> Decisi
 
 
 def _verdict(rule: PolicyRule | None, *, decision: str | None = None) -> _Verdict:
-    made = decision or ("ask_user" if rule is None else rule.decision)
-    verb = {"allow": "allows", "deny": "denies", "ask_user": "asks about"}[made]
-    return _Verdict(made, rule, f"{_name(rule)} {verb} it.")
+    effective_decision = decision or ("ask_user" if rule is None else rule.decision)
+    verb = {"allow": "allows", "deny": "denies", "ask_user": "asks about"}[effective_decision]
+    return _Verdict(effective_decision, rule, f"{_name(rule)} {verb} it.")
 
 
 def _name(rule: PolicyRule | None) -> str:
@@ -208,11 +208,16 @@ def _check_path(settings: GeminiPermissions, tool: str, path: str, verdict: _Ver
         return refused if os.path.isabs(path) else verdict
     path = settings.disk.real(os.path.join(settings.folder, path))
     root = next(
-        (each for each in settings.roots if path == each or path.startswith(each.rstrip("/") + "/")), None
+        (
+            directory
+            for directory in settings.roots
+            if path == directory or path.startswith(directory.rstrip("/") + "/")
+        ),
+        None,
     )
     if root is None:
         return _Verdict("deny", None, "Gemini CLI refuses files outside of the folder.")
-    if blocked := _BLOCKED & {each.lower() for each in path[len(root) :].split("/")}:
+    if blocked := _BLOCKED & {step.lower() for step in path[len(root) :].split("/")}:
         return _Verdict("deny", None, f"Gemini CLI refuses `{min(blocked)}`, whatever allows it.")
     name = os.path.basename(path)
     is_build_file = (
@@ -257,11 +262,11 @@ def _check_script(settings: GeminiPermissions, script: str, *, is_part: bool = F
         stripped = _without_shell(part)
         for inner in dict.fromkeys((stripped if stripped != part else "", part if part != script else "")):
             if inner:
-                found = _check_script(settings, inner, is_part=True)
-                if found.decision == "deny":
-                    return msgspec.structs.replace(found, part=found.part or inner)
-                if found.decision == "ask_user" and verdict.decision == "allow":
-                    verdict = msgspec.structs.replace(found, part=found.part or inner)
+                inner_verdict = _check_script(settings, inner, is_part=True)
+                if inner_verdict.decision == "deny":
+                    return msgspec.structs.replace(inner_verdict, part=inner_verdict.part or inner)
+                if inner_verdict.decision == "ask_user" and verdict.decision == "allow":
+                    verdict = msgspec.structs.replace(inner_verdict, part=inner_verdict.part or inner)
     return verdict
 
 
@@ -295,10 +300,10 @@ def _without_shell(command: str) -> str:
     match = _WRAPPER.match(command)
     if match is None:
         return command
-    rest = command[match.end() :].strip()
-    if len(rest) >= 2 and rest[0] == rest[-1] and rest[0] in "'\"":
-        return re.sub(r'\\([\\"$`])', r"\1", rest[1:-1]) if rest[0] == '"' else rest[1:-1]
-    return rest
+    script = command[match.end() :].strip()
+    if len(script) >= 2 and script[0] == script[-1] and script[0] in "'\"":
+        return re.sub(r'\\([\\"$`])', r"\1", script[1:-1]) if script[0] == '"' else script[1:-1]
+    return script
 
 
 PERMISSIONS = PermissionReader(VERSION, read_permissions, decide)

@@ -81,8 +81,8 @@ class PolicyRule(NamedTuple):
             return self.pattern is None or self.pattern.search(arguments) is not None
         start = arguments.find(self.prefix)
         while start >= 0:
-            after = arguments[start + len(self.prefix) :][:2]
-            if after[:1] == '"' or after[:1].isspace() or after == '\\"':
+            next_characters = arguments[start + len(self.prefix) :][:2]
+            if next_characters[:1] == '"' or next_characters[:1].isspace() or next_characters == '\\"':
                 return True
             start = arguments.find(self.prefix, start + 1)
         return False
@@ -124,7 +124,7 @@ def invalid_place(document: TomlDocument) -> Span | None:
     if document.failure is not None:
         return document.failure[0]
     rules = enumerate(_listed(document))
-    wrong = next((at for at, each in rules if not (isinstance(each, dict) and _is_valid(each))), None)
+    wrong = next((at for at, entry in rules if not (isinstance(entry, dict) and _is_valid(entry))), None)
     return None if wrong is None else document.span(("rule", wrong))
 
 
@@ -136,8 +136,8 @@ def tables() -> dict[str, Any]:
 
 
 def _own_rules() -> Iterator[PolicyRule]:
-    for each in tables()["rules"]:
-        yield from _rules_of(each, 1, None, "")
+    for entry in tables()["rules"]:
+        yield from _rules_of(entry, 1, None, "")
 
 
 def _file_rules(document: TomlDocument, tier: int) -> list[PolicyRule]:
@@ -145,21 +145,21 @@ def _file_rules(document: TomlDocument, tier: int) -> list[PolicyRule]:
     if invalid_place(document) is not None:
         return []
     rules = list[PolicyRule]()
-    for index, each in enumerate(_listed(document)):
+    for index, entry in enumerate(_listed(document)):
         if (
-            each.get("interactive") is not False
-            and not each.get("toolAnnotations")
-            and not each.get("subagent")
+            entry.get("interactive") is not False
+            and not entry.get("toolAnnotations")
+            and not entry.get("subagent")
         ):
-            place = PermissionRule(
-                kind=KINDS[each["decision"]],
+            template = PermissionRule(
+                kind=KINDS[entry["decision"]],
                 text="",
                 tool="",
                 pattern=None,
                 path=document.path,
                 span=document.span(("rule", index)),
             )
-            rules += _rules_of(each, tier, place, _arguments_text(each))
+            rules += _rules_of(entry, tier, template, _arguments_text(entry))
     return rules
 
 
@@ -168,95 +168,97 @@ def _listed(document: TomlDocument) -> list[Any]:
     return values if isinstance(values, list) else []
 
 
-def _is_valid(each: dict[str, Any]) -> bool:
-    names, priority, modes = each.get("toolName"), each.get("priority"), each.get("modes", [])
+def _is_valid(entry: dict[str, Any]) -> bool:
+    names, priority, modes = entry.get("toolName"), entry.get("priority"), entry.get("modes", [])
     named = [names] if isinstance(names, str) else names
     return (
         isinstance(named, list)
         and all(isinstance(name, str) for name in named)
-        and each.get("decision") in KINDS
+        and entry.get("decision") in KINDS
         and type(priority) is int
         and 0 <= priority <= 999
         and isinstance(modes, list)
         and all(mode in ("default", "autoEdit", "yolo", "plan") for mode in modes)
-        and all(isinstance(each.get(key, ""), str) for key in ("argsPattern", "commandRegex", "mcpName"))
-        and isinstance(each.get("commandPrefix", ""), str | list)
+        and all(isinstance(entry.get(key, ""), str) for key in ("argsPattern", "commandRegex", "mcpName"))
+        and isinstance(entry.get("commandPrefix", ""), str | list)
     )
 
 
-def _arguments_text(each: dict[str, Any]) -> str:
-    value = each.get("commandPrefix") or each.get("commandRegex") or each.get("argsPattern") or ""
+def _arguments_text(entry: dict[str, Any]) -> str:
+    value = entry.get("commandPrefix") or entry.get("commandRegex") or entry.get("argsPattern") or ""
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 def _rules_of(
-    each: dict[str, Any], tier: int, place: PermissionRule | None, text: str
+    entry: dict[str, Any], tier: int, template: PermissionRule | None, text: str
 ) -> Iterator[PolicyRule]:
     """A rule for each tool and each prefix of an entry."""
-    prefixes = each.get("commandPrefix") or [None]
+    prefixes = entry.get("commandPrefix") or [None]
     pattern = None
     if prefixes == [None]:
         pattern = (
-            f'"command":"{each["commandRegex"]}' if each.get("commandRegex") else each.get("argsPattern")
+            f'"command":"{entry["commandRegex"]}' if entry.get("commandRegex") else entry.get("argsPattern")
         )
     if pattern is not None and (len(pattern) > 2048 or _UNSAFE.search(pattern)):
         return
     compiled = None if pattern is None else _expression(pattern)
-    server = each.get("mcpName")
+    server = entry.get("mcpName")
     for prefix in [prefixes] if isinstance(prefixes, str) else prefixes:
-        for name in [each["toolName"]] if isinstance(each["toolName"], str) else each["toolName"]:
+        for name in [entry["toolName"]] if isinstance(entry["toolName"], str) else entry["toolName"]:
             tool = name if not server else f"mcp_{server}_{name}" if server != "*" else "mcp_*"
             named = f"{tool}({text})" if text else tool
-            shown = place and msgspec.structs.replace(place, text=named, tool=tool, pattern=text or None)
+            permission_rule = template and msgspec.structs.replace(
+                template, text=named, tool=tool, pattern=text or None
+            )
             yield PolicyRule(
                 tool,
-                each["decision"],
-                tier + each["priority"] / 1000,
-                tuple(each.get("modes") or ()),
+                entry["decision"],
+                tier + entry["priority"] / 1000,
+                tuple(entry.get("modes") or ()),
                 prefix=None if prefix is None else _needle(str(prefix)),
                 pattern=compiled,
                 server=server,
-                redirects=bool(each.get("allowRedirection", each.get("allow_redirection"))),
-                rule=shown,
+                redirects=bool(entry.get("allowRedirection", entry.get("allow_redirection"))),
+                rule=permission_rule,
             )
 
 
 def _settings_rules(settings: AssistantSettings) -> Iterator[PolicyRule]:
-    for name, place in list_entries(settings, ("mcp", "excluded")):
+    for name, make_rule in list_entries(settings, ("mcp", "excluded")):
         yield PolicyRule(
-            "mcp_*" if name == "*" else f"mcp_{name}_*", "deny", 4.9, server=name, rule=place("deny")
+            "mcp_*" if name == "*" else f"mcp_{name}_*", "deny", 4.9, server=name, rule=make_rule("deny")
         )
-    for name, place in list_entries(settings, ("tools", "exclude")):
-        yield PolicyRule(name, "deny", EXCLUDED, rule=place("deny"))
+    for name, make_rule in list_entries(settings, ("tools", "exclude")):
+        yield PolicyRule(name, "deny", EXCLUDED, rule=make_rule("deny"))
     yield from _allowed(settings, "allowed", 4.3, ())
-    for name, place in list_entries(settings, ("tools", "confirmationRequired")):
-        yield PolicyRule(_shell(name), "ask_user", 4.35, rule=place("ask"))
+    for name, make_rule in list_entries(settings, ("tools", "confirmationRequired")):
+        yield PolicyRule(_shell(name), "ask_user", 4.35, rule=make_rule("ask"))
     yield from _allowed(settings, "core", 4.25, _WORKING)
-    for name, place in list_entries(settings, ("mcpServers",)):
+    for name, make_rule in list_entries(settings, ("mcpServers",)):
         if settings.value("mcpServers", name, "trust"):
-            yield PolicyRule(f"mcp_{name}_*", "allow", 4.2, _WORKING, server=name, rule=place("allow"))
-    for name, place in list_entries(settings, ("mcp", "allowed")):
+            yield PolicyRule(f"mcp_{name}_*", "allow", 4.2, _WORKING, server=name, rule=make_rule("allow"))
+    for name, make_rule in list_entries(settings, ("mcp", "allowed")):
         tool = "mcp_*" if name == "*" else f"mcp_{name}_*"
-        yield PolicyRule(tool, "allow", 4.1, _WORKING, server=name, rule=place("allow"))
+        yield PolicyRule(tool, "allow", 4.1, _WORKING, server=name, rule=make_rule("allow"))
 
 
 def _allowed(
     settings: AssistantSettings, key: str, priority: float, modes: tuple[str, ...]
 ) -> Iterator[PolicyRule]:
     narrowing: PermissionRule | None = None
-    last: PermissionRule | None = None
-    for text, place in list_entries(settings, ("tools", key)):
+    last_rule: PermissionRule | None = None
+    for text, make_rule in list_entries(settings, ("tools", key)):
         match = _ENTRY.fullmatch(text)
-        tool, last = _shell(match[1] if match else text), place("allow")
+        tool, last_rule = _shell(match[1] if match else text), make_rule("allow")
         prefix = None
         if match and tool == SHELL:
-            narrowing = msgspec.structs.replace(place("deny"), text=f"tools.{key} has no other command")
+            narrowing = msgspec.structs.replace(make_rule("deny"), text=f"tools.{key} has no other command")
             prefix = _needle(match[2]) if match[2] else None
             if prefix is None:
                 continue
-        yield PolicyRule(tool, "allow", priority, modes, prefix=prefix, rule=last)
-    if key == "core" and last is not None:
-        denial = msgspec.structs.replace(last, kind="deny", text="tools.core has no other tool")
+        yield PolicyRule(tool, "allow", priority, modes, prefix=prefix, rule=last_rule)
+    if key == "core" and last_rule is not None:
+        denial = msgspec.structs.replace(last_rule, kind="deny", text="tools.core has no other tool")
         yield PolicyRule("*", "deny", priority - 0.01, modes, rule=denial)
     elif narrowing is not None:
         yield PolicyRule(SHELL, "deny", priority - 0.01, modes, rule=narrowing)
@@ -264,12 +266,12 @@ def _allowed(
 
 def list_entries(settings: AssistantSettings, keys: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
     """The texts at keys, and what makes a rule of a kind of each: of one list, save of what files join."""
-    last = settings.value(*keys)
+    effective_value = settings.value(*keys)
     for file in settings.files:
         value: Any = file.values
         for key in keys:
             value = value.get(key) if isinstance(value, dict) else None
-        if value is not last and keys not in _JOINED:
+        if value is not effective_value and keys not in _JOINED:
             continue
         if isinstance(value, dict):
             listed = [(name, (*keys, name)) for name in value]
@@ -283,8 +285,8 @@ def _setting(text: str, file: AssistantSettingsFile, pointer: Pointer, kind: Rul
     span = Span(0, 0)
     if file.document is not None:
         span = file.document.key_span(pointer) or file.document.span(pointer)
-    shown = f"{'.'.join(map(str, pointer[:-1]))} {text}"
-    return PermissionRule(kind=kind, text=shown, tool=text, pattern=None, path=file.path, span=span)
+    rule_text = f"{'.'.join(map(str, pointer[:-1]))} {text}"
+    return PermissionRule(kind=kind, text=rule_text, tool=text, pattern=None, path=file.path, span=span)
 
 
 def _shell(tool: str) -> str:

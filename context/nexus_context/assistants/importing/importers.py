@@ -140,17 +140,21 @@ def _read_ours(data: bytes, path: str) -> FileContents:
         content = read_limits.unpacked(data, LIMIT)
         data = content.data  # up to any damage
         if content.problem is not None:
-            place = Span(0, 0)
-            problems.append(Problem(path, place, "transcript.gzip", Severity.ERROR, message=content.problem))
+            span = Span(0, 0)
+            problems.append(Problem(path, span, "transcript.gzip", Severity.ERROR, message=content.problem))
     exported, broken, lines = jsonl.read(jsonl.lines_of(data, path, problems), path)
     of_file: list[int | None] = [None] * len(problems)
     problems += broken
     sound = _sound(problems)
     sessions = tuple(
         FileSession(
-            _tidy(one.session), tuple(map(_with_mark, one.turns)), one.parameters, ours=True, sound=sound
+            _tidy(exported_session.session),
+            tuple(map(_with_mark, exported_session.turns)),
+            exported_session.parameters,
+            ours=True,
+            sound=sound,
         )
-        for one in exported
+        for exported_session in exported
     )
     return FileContents("nexus", sessions, tuple(problems), (*of_file, *lines))
 
@@ -174,7 +178,7 @@ def turns_of(conversation: Conversation, event: Any) -> Iterator[Turn]:
     start = 0
     for number, messages in enumerate(_groups(conversation.messages), 1):
         end = start + len(messages)
-        last = next((at for at in range(end - 1, start - 1, -1) if at in outcomes), None)
+        last_answer_at = next((at for at in range(end - 1, start - 1, -1) if at in outcomes), None)
         start = end
         yield Turn(
             id="",
@@ -186,7 +190,7 @@ def turns_of(conversation: Conversation, event: Any) -> Iterator[Turn]:
             model=conversation.model,
             event=event,
             context=present,
-            outcome=None if last is None else outcomes[last],
+            outcome=None if last_answer_at is None else outcomes[last_answer_at],
         )
         event = present = None
 
@@ -258,10 +262,10 @@ class Importer:
             on_progress(1)
         name = self._free(session.name)
         report = self._report(counted)
-        new = [as_new_turn(turn, turn.counts) if turn.type == "query" else turn for turn in counted]
-        if report is not None and isinstance(new[-1], NewTurn):
-            new[-1] = msgspec.structs.replace(new[-1], report=report)
-        self._ledger.import_turns(self._workspace, name, new, parameters=session.parameters)
+        new_turns = [as_new_turn(turn, turn.counts) if turn.type == "query" else turn for turn in counted]
+        if report is not None and isinstance(new_turns[-1], NewTurn):
+            new_turns[-1] = msgspec.structs.replace(new_turns[-1], report=report)
+        self._ledger.import_turns(self._workspace, name, new_turns, parameters=session.parameters)
         self._remember(name, session.turns)
         return Imported(name, "new", len(session.turns), session.messages)
 
@@ -282,24 +286,28 @@ class Importer:
         return growth_report(family_of_counter(counter).name, requests)
 
     def _match(self, new_session: FileSession) -> tuple[Outcome, str, int]:
-        """Which session in the ledger this one is or continues, and how much of it exists."""
+        """Find the session in the ledger that `new_session` is or continues, and how many items exist."""
         ours = _items(new_session.turns)
-        part: tuple[Outcome, str, int] = ("new", "", 0)
+        best_match: tuple[Outcome, str, int] = ("new", "", 0)
         for name in self._candidates(new_session):
             turns = list(self._ledger.turns(self._workspace, name))
             existing = _items(turns)
-            if existing == ours and _same(new_session, name, turns, entire=True):
+            if existing == ours and _is_same_session(new_session, name, turns, entire=True):
                 return "known", name, len(ours)
-            if not _same(new_session, name, turns, entire=False):
+            if not _is_same_session(new_session, name, turns, entire=False):
                 continue
             if existing[: len(ours)] == ours:
-                part = ("known", name, len(ours))
-            elif part[0] != "known" and len(existing) > part[2] and ours[: len(existing)] == existing:
+                best_match = ("known", name, len(ours))
+            elif (
+                best_match[0] != "known"
+                and len(existing) > best_match[2]
+                and ours[: len(existing)] == existing
+            ):
                 session = self._ledger.find(self._workspace, name)
                 only_messages = all(isinstance(item, Message) for item in ours[len(existing) :])
                 if only_messages and session is not None and session.forked_from is None:
-                    part = ("continued", name, len(existing))
-        return part
+                    best_match = ("continued", name, len(existing))
+        return best_match
 
     def _continued(
         self, name: str, session: FileSession, count: int, on_progress: Callable[[int], None]
@@ -307,14 +315,14 @@ class Importer:
         """Append what follows the first `count` items of `_items`."""
         written = messages = 0
         for turn in session.turns:
-            rest = turn.messages[count:] if turn.type == "query" else ()
+            new_messages = turn.messages[count:] if turn.type == "query" else ()
             count = max(count - len(_items([turn])), 0)
-            if rest:
-                counts = turn.counts if len(rest) == len(turn.messages) else ()
-                more = msgspec.structs.replace(turn, messages=rest, counts=counts)
+            if new_messages:
+                counts = turn.counts if len(new_messages) == len(turn.messages) else ()
+                more = msgspec.structs.replace(turn, messages=new_messages, counts=counts)
                 counted = self._counted(more)
                 self._ledger.append(self._workspace, name, as_new_turn(counted, counted.counts))
-                written, messages = written + 1, messages + len(rest)
+                written, messages = written + 1, messages + len(new_messages)
             on_progress(1)
         return Imported(name, "continued", written, messages)
 
@@ -323,7 +331,8 @@ class Importer:
             return turn
         counter = self._counter_of(turn.model)
         counts = tuple(
-            count_message(counter, content_of(one), one.tool_calls, one.role) for one in turn.messages
+            count_message(counter, content_of(message), message.tool_calls, message.role)
+            for message in turn.messages
         )
         return msgspec.structs.replace(turn, counter=counter.name, counts=counts, tokens=sum(counts))
 
@@ -348,18 +357,18 @@ class Importer:
 
 def _digest(turns: Iterable[Turn]) -> str:
     """A digest of the first message."""
-    first = next((message for turn in turns for message in turn.messages), None)
-    return hashlib.sha256(repr(first).encode(errors="backslashreplace")).hexdigest()
+    first_message = next((message for turn in turns for message in turn.messages), None)
+    return hashlib.sha256(repr(first_message).encode(errors="backslashreplace")).hexdigest()
 
 
-def _same(new_session: FileSession, name: str, turns: Sequence[Turn], *, entire: bool) -> bool:
+def _is_same_session(new_session: FileSession, name: str, turns: Sequence[Turn], *, entire: bool) -> bool:
     """Whether a session in a file is the one named `name`, judged by everything except messages.
 
     `entire`: all of their messages match.
     """
     if new_session.ours:
         times = all(
-            one.created == other.created for one, other in zip(new_session.turns, turns, strict=False)
+            new_turn.created == turn.created for new_turn, turn in zip(new_session.turns, turns, strict=False)
         )
         return (
             (name == new_session.name or times)
@@ -368,30 +377,34 @@ def _same(new_session: FileSession, name: str, turns: Sequence[Turn], *, entire:
         )
     if not (new_session.turns and turns):
         return False
-    first, other = new_session.turns[0], turns[0]
-    id_, other_id = _about(first, "id"), _about(other, "id")
+    file_turn, ledger_turn = new_session.turns[0], turns[0]
+    id_, other_id = _about(file_turn, "id"), _about(ledger_turn, "id")
     if id_ and other_id:
         return bool(id_ == other_id)
-    named = _names(first) is not None and _names(first) == _names(other)
-    if entire and (named or STANDARD_INPUT == _about(first, "file") == _about(other, "file")):
+    named = _names(file_turn) is not None and _names(file_turn) == _names(ledger_turn)
+    if entire and (named or STANDARD_INPUT == _about(file_turn, "file") == _about(ledger_turn, "file")):
         return True
-    return named and new_session.sound and (first.model, _system(first)) == (other.model, _system(other))
+    return (
+        named
+        and new_session.sound
+        and (file_turn.model, _system(file_turn)) == (ledger_turn.model, _system(ledger_turn))
+    )
 
 
-def _names(first: Turn) -> tuple[Any, Any] | None:
+def _names(first_turn: Turn) -> tuple[Any, Any] | None:
     """What a session was imported from: the file name without endings, and the conversation in it."""
-    file = _about(first, "file")
-    if not isinstance(file, str) or file == STANDARD_INPUT or _about(first, "type") != "import":
+    file = _about(first_turn, "file")
+    if not isinstance(file, str) or file == STANDARD_INPUT or _about(first_turn, "type") != "import":
         return None
-    return _stem(file), _about(first, "conversation")
+    return _stem(file), _about(first_turn, "conversation")
 
 
-def _about(first: Turn, key: str) -> Any:
-    return first.event.get(key) if isinstance(first.event, dict) else None
+def _about(first_turn: Turn, key: str) -> Any:
+    return first_turn.event.get(key) if isinstance(first_turn.event, dict) else None
 
 
-def _system(first: Turn) -> Any:
-    return first.context.get("system") if isinstance(first.context, dict) else None
+def _system(first_turn: Turn) -> Any:
+    return first_turn.context.get("system") if isinstance(first_turn.context, dict) else None
 
 
 def _items(turns: Iterable[Turn]) -> list[Any]:

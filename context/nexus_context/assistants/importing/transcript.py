@@ -111,7 +111,7 @@ def read_transcript(
         reader.take_text(text)
     else:
         parsed = records(path, text, report)
-        for format_reader in (one for one in READERS if format in (None, one.format)):
+        for format_reader in (candidate for candidate in READERS if format in (None, candidate.format)):
             parsed = reader.take_records(format_reader, parsed, entire=entire)
         for record in parsed:
             try:
@@ -119,7 +119,9 @@ def read_transcript(
             except Exception as error:  # noqa: BLE001 - one record must not keep the others from being read
                 report.add_internal(record.span, record.place, error)
     reader.close()
-    conversations = tuple(one for one in reader.conversations if one.messages or one.system)
+    conversations = tuple(
+        conversation for conversation in reader.conversations if conversation.messages or conversation.system
+    )
     problems = report.problems()
     if not conversations:
         problems = tuple(problem for problem in problems if problem.code not in _OF_RECORDS)
@@ -128,12 +130,16 @@ def read_transcript(
             message = f"The file is not a transcript: line {line} is not JSON. {_EXPECTED}"
             problems = (Problem(path, _START, "transcript.other", Severity.ERROR, message=message),)
         if all(problem.severity is not Severity.ERROR for problem in problems):
-            message = f"The file has no messages{_seen(parsed)}." if text.strip() else "The file is empty."
+            message = (
+                f"The file has no messages{_describe_keys(parsed)}." if text.strip() else "The file is empty."
+            )
             empty = Problem(
                 path, _START, "transcript.empty", Severity.ERROR, message=f"{message} {_EXPECTED}"
             )
             problems = (empty, *problems)
-    lines = tuple(read_limits.line_at(text, one.span.start) if one.span.end else None for one in problems)
+    lines = tuple(
+        read_limits.line_at(text, problem.span.start) if problem.span.end else None for problem in problems
+    )
     form = reader.format if conversations else None
     return Transcript(form, conversations, problems, lines, left_out=report.left_out())
 
@@ -145,11 +151,15 @@ def joined(conversations: Sequence[Conversation]) -> Conversation:
         for tool in conversation.tools:
             tools.setdefault(_tool_name(tool), tool)
     return Conversation(
-        messages=tuple(message for each in conversations for message in each.messages),
-        system=next((each.system for each in conversations if each.system is not None), None),
+        messages=tuple(message for conversation in conversations for message in conversation.messages),
+        system=next(
+            (conversation.system for conversation in conversations if conversation.system is not None), None
+        ),
         tools=tuple(tools.values()),
         name=f"{len(conversations):,} conversations",
-        model=next((each.model for each in conversations if each.model is not None), None),
+        model=next(
+            (conversation.model for conversation in conversations if conversation.model is not None), None
+        ),
     )
 
 
@@ -175,14 +185,14 @@ class _Conversations:
         try:
             if not reader.is_file([record.value for record in parsed]):
                 return parsed
-            own = [reader.is_record(record.value) for record in parsed]
-            taken = [record for record, is_own in zip(parsed, own, strict=True) if is_own]
+            matches = [reader.is_record(record.value) for record in parsed]
+            taken = [record for record, is_match in zip(parsed, matches, strict=True) if is_match]
             self.conversations += reader.convert(taken, self._report, entire)
         except Exception as error:  # noqa: BLE001 - the file is refused, not the whole import
             self._report.add_internal(_START, "The file", error)
             return parsed
         self._note_form(reader.format)
-        return [record for record, is_own in zip(parsed, own, strict=True) if not is_own]
+        return [record for record, is_match in zip(parsed, matches, strict=True) if not is_match]
 
     def take(self, record: Record) -> None:
         value = record.value
@@ -214,14 +224,14 @@ class _Conversations:
         for record in listed:
             self._note(record.value)
         messages = chat_records.convert(listed, self._report)
-        system, rest = leading_system(messages)
+        system, conversation_messages = leading_system(messages)
         if "system" in about:
             self._note_form("anthropic")
             system = _system_text(about["system"])
         tools, model = about.get("tools"), about.get("model")
         self.conversations.append(
             Conversation(
-                messages=tuple(rest),
+                messages=tuple(conversation_messages),
                 system=system,
                 tools=tuple(tool for tool in tools if isinstance(tool, dict))
                 if isinstance(tools, list)
@@ -261,19 +271,19 @@ def _text(data: bytes, path: str, report: Report) -> str:
     return decoded.text or ""
 
 
-def _seen(parsed: Sequence[Record]) -> str:
+def _describe_keys(parsed: Sequence[Record]) -> str:
     """The keys of the first objects that nobody understood."""
     keys = dict.fromkeys(
-        str(key)[:40] for one in parsed[:20] if isinstance(one.value, dict) for key in one.value
+        str(key)[:40] for record in parsed[:20] if isinstance(record.value, dict) for key in record.value
     )
     return f", but objects with the keys {', '.join(map(visible_line, [*keys][:12]))}" if keys else ""
 
 
 def _is_other(text: str, parsed: Sequence[Record], problems: Sequence[Problem]) -> bool:
     """Whether a text that was not understood is something else, rather than a broken transcript."""
-    first = text.lstrip().removeprefix("[").lstrip()[:1]
+    first_character = text.lstrip().removeprefix("[").lstrip()[:1]
     return (
-        first not in ("", "{")
+        first_character not in ("", "{")
         and not any(isinstance(record.value, dict) for record in parsed)
         and any(problem.code in _NO_JSON or problem.code.startswith("json.") for problem in problems)
         and all(problem.code not in _BROKEN for problem in problems)
@@ -299,8 +309,8 @@ def _listed(value: Any) -> list[Any] | None:
 def _choice(value: Any) -> Any:
     """The message in an answer of chat completions; anything else unchanged."""
     choices = value.get("choices") if isinstance(value, dict) and "role" not in value else None
-    first = choices[0] if isinstance(choices, list) and choices else None
-    return first["message"] if isinstance(first, dict) and "message" in first else value
+    first_choice = choices[0] if isinstance(choices, list) and choices else None
+    return first_choice["message"] if isinstance(first_choice, dict) and "message" in first_choice else value
 
 
 def _name(value: Any) -> str:

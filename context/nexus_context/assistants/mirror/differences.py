@@ -39,24 +39,26 @@ class _Atom(NamedTuple):
 
 def compare(existing: Sequence[Turn], messages: Sequence[Message], *, skip: int = 0) -> Comparison:
     """Compare the turns of a session, without their first `skip` messages, with a conversation."""
-    turn_of = [at for at, turn in enumerate(existing) for _ in turn.messages][skip:]
+    turn_of_message = [index for index, turn in enumerate(existing) for _ in turn.messages][skip:]
     stored = [message for turn in existing for message in turn.messages][skip:]
-    first = _equal_messages(stored, messages)
-    ours = _atoms(stored, first)
-    theirs = _atoms(messages, first)
-    last: _Atom | None = None
-    for atom in ours:
-        other = next(theirs, None)
-        if other is None:  # the program lost something
-            surplus = len(stored) - atom.message - (atom.number > 0)
+    equal_messages = _equal_messages(stored, messages)
+    stored_atoms = _atoms(stored, equal_messages)
+    program_atoms = _atoms(messages, equal_messages)
+    last_equal_atom: _Atom | None = None
+    for stored_atom in stored_atoms:
+        program_atom = next(program_atoms, None)
+        if program_atom is None:  # the program lost something
+            surplus = len(stored) - stored_atom.message - (stored_atom.number > 0)
             return Comparison((), len(existing), surplus=surplus)
-        if other.value != atom.value:
-            turn = turn_of[atom.message]
-            at = sum(each < turn for each in turn_of)  # messages of the turns before it
-            rest = _from_message(stored, messages, at)
-            return Comparison(rest, turn, differs=True)
-        last = other
-    return _continuation(messages, theirs, last, turns=len(existing), first=first)
+        if program_atom.value != stored_atom.value:
+            diverging_turn = turn_of_message[stored_atom.message]
+            messages_before = sum(turn_index < diverging_turn for turn_index in turn_of_message)
+            new_messages = _from_message(stored, messages, messages_before)
+            return Comparison(new_messages, diverging_turn, differs=True)
+        last_equal_atom = program_atom
+    return _continuation(
+        messages, program_atoms, last_equal_atom, turns=len(existing), equal_messages=equal_messages
+    )
 
 
 def count_atoms(messages: Sequence[Message]) -> int:
@@ -81,16 +83,21 @@ def ends_with(messages: Sequence[Message], end: Sequence[Message]) -> bool:
 
 
 def _continuation(
-    messages: Sequence[Message], theirs: Iterator[_Atom], last: _Atom | None, *, turns: int, first: int
+    messages: Sequence[Message],
+    program_atoms: Iterator[_Atom],
+    last_equal_atom: _Atom | None,
+    *,
+    turns: int,
+    equal_messages: int,
 ) -> Comparison:
-    following = next(theirs, None)
-    if following is None:
+    next_atom = next(program_atoms, None)
+    if next_atom is None:
         return Comparison((), turns)
-    at = following.message
-    if last is None or last.message != at:
-        at = first if last is None else at
+    at = next_atom.message
+    if last_equal_atom is None or last_equal_atom.message != at:
+        at = equal_messages if last_equal_atom is None else at
         return Comparison(tuple(messages[at:]), turns)
-    parts = [atom.value for atom in chain([following], theirs) if atom.message == at]
+    parts = [atom.value for atom in chain([next_atom], program_atoms) if atom.message == at]
     return Comparison((_reduced(messages[at], parts), *messages[at + 1 :]), turns)
 
 
@@ -115,7 +122,9 @@ def _from_message(stored: Sequence[Message], messages: Sequence[Message], count:
     for atom in _atoms(messages, 0):
         if not atoms:
             if atom.number:
-                parts = [each.value for each in _atoms(messages[atom.message : atom.message + 1], 0)]
+                parts = [
+                    part_atom.value for part_atom in _atoms(messages[atom.message : atom.message + 1], 0)
+                ]
                 message = _reduced(messages[atom.message], parts[atom.number :])
                 return (message, *messages[atom.message + 1 :])
             return tuple(messages[atom.message :])
@@ -123,8 +132,8 @@ def _from_message(stored: Sequence[Message], messages: Sequence[Message], count:
     return ()
 
 
-def _atoms(messages: Sequence[Message], first: int) -> Iterator[_Atom]:
-    for at in range(first, len(messages)):
+def _atoms(messages: Sequence[Message], start: int) -> Iterator[_Atom]:
+    for at in range(start, len(messages)):
         for number, value in enumerate(_values(messages[at])):
             yield _Atom(at, number, value)
 

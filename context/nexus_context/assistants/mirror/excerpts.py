@@ -197,9 +197,9 @@ def peek_folder(file: TranscriptFile, *, most: int = _PEEK) -> str | None:
 
 def _folders(data: bytes, *, is_last: bool = False) -> list[str]:
     """The folders that records name; `is_last`: only the last one to which the session was moved."""
-    found = [match[1] for match in _FOLDER.finditer(data) if match[0].startswith(b'"r') == is_last]
+    encoded_folders = [match[1] for match in _FOLDER.finditer(data) if match[0].startswith(b'"r') == is_last]
     folders = []
-    for text in dict.fromkeys(found[-1:] if is_last else found[:_MOST_FOLDERS]):
+    for text in dict.fromkeys(encoded_folders[-1:] if is_last else encoded_folders[:_MOST_FOLDERS]):
         with contextlib.suppress(msgspec.DecodeError):
             folders.append(str(msgspec.json.decode(text)))
     return folders
@@ -210,7 +210,9 @@ def folder_of(file: TranscriptFile, records: Sequence[SessionRecord]) -> str | N
     relocated = [record.relocated for record in records if record.relocated is not None]
     if relocated:
         return relocated[-1]
-    return file.format.choose_folder(file.path, [one.folder for one in records if one.folder is not None])
+    return file.format.choose_folder(
+        file.path, [record.folder for record in records if record.folder is not None]
+    )
 
 
 def title_of(records: Sequence[SessionRecord]) -> str | None:
@@ -228,9 +230,9 @@ def _excerpt(file: TranscriptFile, start: Progress, piece: _Piece, *, now: float
         waiting = file.format.list_waiting(records)
     # a piece that is not the last is read up to the boundary: the rest is part of the next one
     count = len(records) if piece.is_last or boundary is None else boundary.at
-    sent = [record for at, record in enumerate(records[:count]) if at not in set(waiting)]
+    sent_records = [record for at, record in enumerate(records[:count]) if at not in set(waiting)]
     report = Report(file.path, unwritable)
-    conversations = _convert(file, sent, start, report)
+    conversations = _convert(file, sent_records, start, report)
     problems = [problem.message for problem in report.problems() if problem.severity.name == "ERROR"]
     if piece.damaged:
         lines = "1 line is" if piece.damaged == 1 else f"{piece.damaged:,} lines are"
@@ -242,11 +244,15 @@ def _excerpt(file: TranscriptFile, start: Progress, piece: _Piece, *, now: float
         problems.append(f"{lines} not JSON or too long (the first {where}); left out.")
     following: dict[str, tuple[Message, ...]] = {}
     if boundary is not None and piece.is_last:
-        rest = [record for at, record in enumerate(records) if at >= boundary.at and at not in set(waiting)]
-        following, boundary = _following(file, rest, start, conversations=conversations, boundary=boundary)
+        following_records = [
+            record for at, record in enumerate(records) if at >= boundary.at and at not in set(waiting)
+        ]
+        following, boundary = _convert_following(
+            file, following_records, start, conversations=conversations, boundary=boundary
+        )
     resume = start
     if piece.is_last and boundary is None:  # all of it is read again
-        following = {one.id or "": one.messages for one in conversations}
+        following = {conversation.id or "": conversation.messages for conversation in conversations}
     else:
         resume = _next(file, start, piece, boundary)
     main = conversations[0] if conversations else None
@@ -277,8 +283,8 @@ def _excerpt(file: TranscriptFile, start: Progress, piece: _Piece, *, now: float
 
 def _origin(file: TranscriptFile, records: Sequence[SessionRecord], start: Progress) -> str | None:
     """From which session this one was forked."""
-    found = None if file.is_agent or start.offset else file.format.find_origin(file.path)
-    return found or next((one.fork_of for one in records if one.fork_of is not None), None)
+    origin = None if file.is_agent or start.offset else file.format.find_origin(file.path)
+    return origin or next((record.fork_of for record in records if record.fork_of is not None), None)
 
 
 def _next(file: TranscriptFile, start: Progress, piece: _Piece, boundary: Boundary | None) -> Progress:
@@ -292,7 +298,7 @@ def _next(file: TranscriptFile, start: Progress, piece: _Piece, boundary: Bounda
     return msgspec.structs.replace(start, offset=offset, mark=mark, parents=parents)
 
 
-def _following(
+def _convert_following(
     file: TranscriptFile,
     records: Sequence[SessionRecord],
     start: Progress,
@@ -301,10 +307,14 @@ def _following(
     boundary: Boundary,
 ) -> tuple[dict[str, tuple[Message, ...]], Boundary | None]:
     """The messages behind a boundary; no boundary if they are not those at the ends of the conversations."""
-    messages = {one.id or "": one.messages for one in conversations}
+    messages = {conversation.id or "": conversation.messages for conversation in conversations}
     resumed = msgspec.structs.replace(start, session_id=conversations[0].id if conversations else None)
-    rest = _convert(file, records, resumed, Report(file.path, unwritable))
-    following = {one.id or "": one.messages for one in rest if one.messages}
+    following_conversations = _convert(file, records, resumed, Report(file.path, unwritable))
+    following = {
+        conversation.id or "": conversation.messages
+        for conversation in following_conversations
+        if conversation.messages
+    }
     agrees = all(ends_with(messages.get(name, ()), end) for name, end in following.items())
     return (following, boundary) if agrees else ({}, None)
 
@@ -321,15 +331,15 @@ def _convert(
         report.add_internal(_START, "The file", error)
         return ()
     conversations = []
-    for one in converted:
-        is_main = one.agent is None or file.is_agent
+    for conversation in converted:
+        is_main = conversation.agent is None or file.is_agent
         # the name of a file of Claude Code is its session's; records that it copied name another one
-        name = file.session_id if file.format.is_named_by_file else start.session_id or one.id
+        name = file.session_id if file.format.is_named_by_file else start.session_id or conversation.id
         if not is_main or file.is_agent:
-            name = one.id
-        model = one.model or (start.model if is_main else None)
-        conversations.append(msgspec.structs.replace(one, id=name or file.session_id, model=model))
-    return tuple(one for one in conversations if one.messages)
+            name = conversation.id
+        model = conversation.model or (start.model if is_main else None)
+        conversations.append(msgspec.structs.replace(conversation, id=name or file.session_id, model=model))
+    return tuple(conversation for conversation in conversations if conversation.messages)
 
 
 def _find_boundary(file: TranscriptFile, records: Sequence[SessionRecord]) -> Boundary | None:

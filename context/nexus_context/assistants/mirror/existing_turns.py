@@ -66,26 +66,35 @@ def compare_with_ledger(
     if session.session is None or head is None:
         return Addition("new", tuple(messages))
     start = max(position[1] - 1, 0)  # one turn more, to fork from
-    turns, is_cut = _read(ledger, session, head, start, most=2 * len(messages) + SPARE)
-    first = _messages_before(ledger, session, turns, start=start, is_cut=is_cut)
-    skip = max(position[0] - first, 0)
+    turns, is_cut = _read(ledger, session, head, start, most_messages=2 * len(messages) + SPARE)
+    earlier_messages = _messages_before(ledger, session, turns, start=start, is_cut=is_cut)
+    skip = max(position[0] - earlier_messages, 0)
     count = next((at for at, turn in enumerate(turns, 1) if turn.id == session.turn), None)
     if count is None and session.turn is not None and not is_cut:
         return Addition("forked", (), session.turn)  # it was cleared: then it is compared with the fork
-    ours, others = turns[:count], turns[count:] if count is not None else []
-    comparison = compare(ours, messages, skip=skip)
-    if others and comparison.rest and not comparison.differs and all(one.type == "query" for one in others):
+    mirrored_turns, later_turns = turns[:count], turns[count:] if count is not None else []
+    comparison = compare(mirrored_turns, messages, skip=skip)
+    if (
+        later_turns
+        and comparison.rest
+        and not comparison.differs
+        and all(turn.type == "query" for turn in later_turns)
+    ):
         entire = compare(turns, messages, skip=skip)
         if not entire.differs:
-            ours, others, comparison = turns, [], entire
+            mirrored_turns, later_turns, comparison = turns, [], entire
     if not comparison.rest and not comparison.differs:
         surplus = comparison.surplus
-        return Addition("same", existing=tuple(ours), turns=start, messages=first, surplus=surplus)
+        return Addition(
+            "same", existing=tuple(mirrored_turns), turns=start, messages=earlier_messages, surplus=surplus
+        )
     if comparison.differs and can_reread:
         return Addition("unclear")
-    if comparison.differs or others:
-        return _fork(ours, comparison, start, first)
-    return Addition("continued", comparison.rest, existing=tuple(ours), turns=start, messages=first)
+    if comparison.differs or later_turns:
+        return _fork(mirrored_turns, comparison, start, earlier_messages)
+    return Addition(
+        "continued", comparison.rest, existing=tuple(mirrored_turns), turns=start, messages=earlier_messages
+    )
 
 
 def shared_turns(ledger: Ledger, session: MirroredSession, until: str) -> list[Turn]:
@@ -106,25 +115,25 @@ def compare_with_origin(ledger: Ledger, origin: MirroredSession, messages: Seque
         surplus -= len(common.pop().messages)
     if not common or (addition.way == "forked" and addition.base is None):
         return Addition("new", tuple(messages))
-    rest = addition.rest
+    new_messages = addition.rest
     if addition.surplus:
-        rest = tuple(messages[sum(len(turn.messages) for turn in common) :])
-    return Addition("forked", rest, common[-1].id, existing=tuple(common))
+        new_messages = tuple(messages[sum(len(turn.messages) for turn in common) :])
+    return Addition("forked", new_messages, common[-1].id, existing=tuple(common))
 
 
 def position_before(
-    addition: Addition, added: Sequence[NewTurn], following: Sequence[Message]
+    addition: Addition, added: Sequence[NewTurn], last_messages: Sequence[Message]
 ) -> tuple[int, int] | None:
-    """The messages and turns of a session before its last ones, `following`; None if these differ."""
+    """Count the messages and turns of a session before its `last_messages`; None if its end differs."""
     stored = [message for turn in addition.existing for message in turn.messages]
     del stored[len(stored) - addition.surplus :]
     stored += (counted.message for turn in added for counted in turn.messages)
-    number = messages_with(stored, count_atoms(following))
-    if number is None or not ends_with(stored, following):
+    number = messages_with(stored, count_atoms(last_messages))
+    if number is None or not ends_with(stored, last_messages):
         return None
     end = addition.messages + len(stored) - number
     messages, turns = addition.messages, addition.turns
-    for count in (len(turn.messages) for part in (addition.existing, added) for turn in part):
+    for count in (len(turn.messages) for turn_list in (addition.existing, added) for turn in turn_list):
         messages += count
         if messages > end:
             break
@@ -132,16 +141,20 @@ def position_before(
     return end, turns
 
 
-def _fork(ours: Sequence[Turn], comparison: Comparison, start: int, first: int) -> Addition:
+def _fork(
+    mirrored_turns: Sequence[Turn], comparison: Comparison, start: int, earlier_messages: int
+) -> Addition:
     """A fork from the last turn that both have; a new session if there is none."""
-    common = tuple(ours[: comparison.turns])
+    common = tuple(mirrored_turns[: comparison.turns])
     if not common:
         return Addition("new", comparison.rest)
-    return Addition("forked", comparison.rest, common[-1].id, existing=common, turns=start, messages=first)
+    return Addition(
+        "forked", comparison.rest, common[-1].id, existing=common, turns=start, messages=earlier_messages
+    )
 
 
 def _read(
-    ledger: Ledger, session: MirroredSession, head: Head, start: int, *, most: int
+    ledger: Ledger, session: MirroredSession, head: Head, start: int, *, most_messages: int
 ) -> tuple[list[Turn], bool]:
     """The turns behind the first `start`, until they have `most` messages, and whether there are more."""
     turns: list[Turn] = []
@@ -151,7 +164,7 @@ def _read(
     for turn in ledger.turns(session.workspace, session.session, last=head.seq - start):
         turns.append(turn)
         messages += len(turn.messages)
-        if messages > most:
+        if messages > most_messages:
             return turns, turn.seq < head.seq
     return turns, False
 
@@ -165,5 +178,5 @@ def _messages_before(
         return 0
     if not is_cut:
         return head.messages - sum(len(turn.messages) for turn in turns)
-    rest = ledger.turns(session.workspace, session.session or "", last=head.seq - start)
-    return head.messages - sum(len(turn.messages) for turn in rest)
+    later_turns = ledger.turns(session.workspace, session.session or "", last=head.seq - start)
+    return head.messages - sum(len(turn.messages) for turn in later_turns)

@@ -153,34 +153,36 @@ class SessionWriter:
             self.flush()
 
     def finish(self) -> None:
-        """Write all that is left: forks after their origins."""
+        """Write what remains: each fork after its origin."""
         self.flush()
         forks, self._deferred = self._deferred or [], None
         while forks:
             ids = {excerpt.file.session_id.rpartition("-")[2] for excerpt in forks}
-            ready = [one for one in forks if (one.next.fork_of or "").rpartition("-")[2] not in ids] or forks
-            forks = [one for one in forks if one not in ready]
+            ready = [
+                excerpt for excerpt in forks if (excerpt.next.fork_of or "").rpartition("-")[2] not in ids
+            ] or forks
+            forks = [excerpt for excerpt in forks if excerpt not in ready]
             for excerpt in ready:
                 self.size -= excerpt.size  # it was counted when it was read
                 self.take(excerpt)
             self.flush()
-        for kept in self._incomplete:  # their program's sessions are the forks now
-            self._ledger.delete(kept.workspace, kept.session or "")
+        for mirrored_session in self._incomplete:  # their program's sessions are the forks now
+            self._ledger.delete(mirrored_session.workspace, mirrored_session.session or "")
 
     def flush(self) -> None:
         """Write what is pending."""
         pending, self._pending, self._pending_size = self._pending, [], 0
         if not pending:
             return
-        changes = [change for each in pending for change in each.changes]
+        changes = [change for pending_write in pending for change in pending_write.changes]
         try:
-            self._write(changes, [each.row for each in pending])
+            self._write(changes, [pending_write.row for pending_write in pending])
         except HeadMovedError:  # somebody else mirrors, or two files have the same session
-            for each in pending:
-                self._write_alone(each.excerpt)
+            for pending_write in pending:
+                self._write_alone(pending_write.excerpt)
             return
-        for each in pending:
-            self._note(each.outcome)
+        for pending_write in pending:
+            self._note(pending_write.outcome)
 
     def take_database(self, file: TranscriptFile) -> None:
         """Write the sessions of opencode that have changed."""
@@ -245,8 +247,8 @@ class SessionWriter:
         self._note(FileOutcome(excerpt.file.assistant, excerpt.file.path, failure=_BUSY))
 
     def _note(self, outcome: FileOutcome) -> None:
-        before = self.outcomes.get(outcome.path)
-        self.outcomes[outcome.path] = outcome if before is None else _sum(before, outcome)
+        previous_outcome = self.outcomes.get(outcome.path)
+        self.outcomes[outcome.path] = outcome if previous_outcome is None else _sum(previous_outcome, outcome)
 
     def _pending_of(self, excerpt: TranscriptExcerpt) -> _Pending:
         """What to write of an excerpt. _UnclearError: the whole file has to be read."""
@@ -277,14 +279,14 @@ class SessionWriter:
     def _add(
         self, pending: _Pending, conversation: Conversation, *, is_main: bool
     ) -> tuple[Position | None, Position]:
-        """Add what is new of a conversation; returns where its session is read on, and its end."""
+        """Add the new messages of a conversation; returns where reading resumes, and the session's end."""
         excerpt = pending.excerpt
         origin = _origin(excerpt, conversation, is_main=is_main)
         existing = self._ledger.mirrors.find(origin.assistant, origin.id)
         if existing is not None and existing.session is None:
             pending.outcome = _sum(pending.outcome, msgspec.structs.replace(pending.outcome, deleted=1))
             return (0, 0), (0, 0)
-        after = existing or self._imported_session(origin)
+        predecessor = existing or self._imported_session(origin)
         addition = Addition("new", conversation.messages)
         forked = None
         if is_main and excerpt.next.fork_of is not None and excerpt.is_whole:
@@ -293,17 +295,17 @@ class SessionWriter:
         shared = tuple(shared_turns(self._ledger, forked, until)) if forked and until else ()
         if shared and existing is not None and self._lacks_origin(existing):
             self._incomplete.append(existing)
-            after = None
-        if after is not None:
-            addition = self._addition(after, conversation, excerpt)
+            predecessor = None
+        if predecessor is not None:
+            addition = self._addition(predecessor, conversation, excerpt)
         elif shared:
             addition = Addition("forked", conversation.messages, shared[-1].id, existing=shared)
-            after = forked
+            predecessor = forked
         elif forked is not None and forked.session is not None and until is None:
-            addition, after = compare_with_origin(self._ledger, forked, conversation.messages), forked
+            addition, predecessor = compare_with_origin(self._ledger, forked, conversation.messages), forked
         is_new = addition.way == "new"
         turns = new_turns(conversation, addition.rest, origin, is_new=is_new) if addition.rest else []
-        is_reported = after is not None and after.is_reported
+        is_reported = predecessor is not None and predecessor.is_reported
         if turns and not is_reported:
             is_reported = self._measure(conversation, turns)
         if turns or existing is None or existing.origin != origin:
@@ -313,47 +315,49 @@ class SessionWriter:
                     workspace=_workspace(excerpt.next.folder),
                     name=name_of(conversation, origin, excerpt.next.title if is_main else None),
                     turns=tuple(turns),
-                    after=None if is_new else after,
+                    after=None if is_new else predecessor,
                     base=addition.base,
                     existing=existing,
                     is_reported=is_reported,
                     changed=utc(excerpt.stamp[3]),
                 )
             )
-            pending.outcome = _sum(pending.outcome, _outcome(pending.outcome, addition, turns, after))
+            pending.outcome = _sum(pending.outcome, _outcome(pending.outcome, addition, turns, predecessor))
         following = excerpt.following.get(conversation.id or "", ())
         end = position_before(addition, turns, ())
         return position_before(addition, turns, following), end or (0, 0)
 
     def _addition(
-        self, after: MirroredSession, conversation: Conversation, excerpt: TranscriptExcerpt
+        self, predecessor: MirroredSession, conversation: Conversation, excerpt: TranscriptExcerpt
     ) -> Addition:
         position = excerpt.start.positions.get(conversation.id or "")
         if position is None and excerpt.next.shared_until is not None:
-            shared = shared_turns(self._ledger, after, excerpt.next.shared_until)
+            shared = shared_turns(self._ledger, predecessor, excerpt.next.shared_until)
             position = sum(len(turn.messages) for turn in shared), len(shared)
         if position is None:
-            is_later = not excerpt.is_whole and after.head is not None
-            position = (after.head.messages, after.head.seq) if is_later and after.head else (0, 0)
+            is_later = not excerpt.is_whole and predecessor.head is not None
+            position = (
+                (predecessor.head.messages, predecessor.head.seq) if is_later and predecessor.head else (0, 0)
+            )
         can_reread = not excerpt.is_whole and excerpt.stamp[2] <= excerpts.WHOLE
         addition = compare_with_ledger(
-            self._ledger, after, conversation.messages, position=position, can_reread=can_reread
+            self._ledger, predecessor, conversation.messages, position=position, can_reread=can_reread
         )
         if addition.way == "unclear":
             raise _UnclearError
         if addition.way == "forked" and not addition.rest:  # it was cleared: go on in a fork
             fork = MirrorTurns(
-                origin=after.origin,
-                workspace=after.workspace,
-                name=after.session or "",
+                origin=predecessor.origin,
+                workspace=predecessor.workspace,
+                name=predecessor.session or "",
                 turns=(),
-                after=after,
+                after=predecessor,
                 base=addition.base,
-                existing=after,
-                is_reported=after.is_reported,
+                existing=predecessor,
+                is_reported=predecessor.is_reported,
             )
             self._write([fork])
-            raise HeadMovedError(after.session or "")
+            raise HeadMovedError(predecessor.session or "")
         return addition
 
     def _lacks_origin(self, mirrored: MirroredSession) -> bool:
@@ -366,8 +370,8 @@ class SessionWriter:
         """The session that was imported from the same file before it was mirrored."""
         if self._imported is None:
             self._imported = self._ledger.mirrors.imported()
-        place = self._imported.get(origin.id)
-        session = None if place is None else self._ledger.find(*place)
+        workspace_and_name = self._imported.get(origin.id)
+        session = None if workspace_and_name is None else self._ledger.find(*workspace_and_name)
         if session is None or session.origin is not None or session.forked_from is not None:
             return None
         return MirroredSession(
@@ -431,7 +435,9 @@ def _excerpt_of(file: TranscriptFile, session: opencode_export.ExportedSession) 
         start=Progress(),
         next=progress,
         stamp=stamp,
-        conversations=tuple(msgspec.structs.replace(one, id=session.id) for one in conversations),
+        conversations=tuple(
+            msgspec.structs.replace(conversation, id=session.id) for conversation in conversations
+        ),
         following={},
         size=session.size,
         is_whole=True,
@@ -441,10 +447,10 @@ def _excerpt_of(file: TranscriptFile, session: opencode_export.ExportedSession) 
 
 
 def _outcome(
-    outcome: FileOutcome, addition: Addition, turns: Sequence[NewTurn], after: MirroredSession | None
+    outcome: FileOutcome, addition: Addition, turns: Sequence[NewTurn], predecessor: MirroredSession | None
 ) -> FileOutcome:
     """What the turns of one conversation add to an outcome."""
-    name = () if after is None or after.session is None else (after.session,)
+    name = () if predecessor is None or predecessor.session is None else (predecessor.session,)
     return FileOutcome(
         outcome.assistant,
         outcome.path,
@@ -457,13 +463,13 @@ def _outcome(
     )
 
 
-def _sum(one: FileOutcome, other: FileOutcome) -> FileOutcome:
+def _sum(outcome: FileOutcome, other: FileOutcome) -> FileOutcome:
     numbers = ("new", "continued", "forked", "deleted", "turns", "messages")
     return FileOutcome(
-        one.assistant,
-        one.path,
-        sessions=tuple(dict.fromkeys((*one.sessions, *other.sessions))),
-        problems=tuple(dict.fromkeys((*one.problems, *other.problems))),
-        failure=other.failure or one.failure,
-        **{name: getattr(one, name) + getattr(other, name) for name in numbers},
+        outcome.assistant,
+        outcome.path,
+        sessions=tuple(dict.fromkeys((*outcome.sessions, *other.sessions))),
+        problems=tuple(dict.fromkeys((*outcome.problems, *other.problems))),
+        failure=other.failure or outcome.failure,
+        **{name: getattr(outcome, name) + getattr(other, name) for name in numbers},
     )

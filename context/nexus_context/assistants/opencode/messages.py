@@ -108,28 +108,28 @@ def _live(records: Sequence[Record], info: dict[str, Any], report: Report, entir
 
 
 def _add_message(draft: Draft, record: Record, info: dict[str, Any], parts: list[dict[str, Any]]) -> None:
-    sent: list[dict[str, Any]] = []
+    content_parts: list[dict[str, Any]] = []
     for part in parts:
         kind = part.get("type")
         if kind == "text" and part.get("ignored") is not True and isinstance(part.get("text"), str):
-            sent.append({"type": "text", "text": part["text"]})
+            content_parts.append({"type": "text", "text": part["text"]})
         elif kind == "file" and part.get("mime") not in _INLINED:
-            sent.append(url_part(part.get("mime"), part.get("url")))
+            content_parts.append(url_part(part.get("mime"), part.get("url")))
         elif kind in ("compaction", "subtask"):
-            sent.append({"type": "text", "text": _QUESTION if kind == "compaction" else _SUBTASK})
+            content_parts.append({"type": "text", "text": _QUESTION if kind == "compaction" else _SUBTASK})
         elif kind not in _SILENT:
             draft.report.leave("own", _OWN, noun="part")
-    content: Any = sent
-    if len(sent) == 1 and sent[0]["type"] == "text":
-        content = sent[0]["text"]
-    if sent:
+    content: Any = content_parts
+    if len(content_parts) == 1 and content_parts[0]["type"] == "text":
+        content = content_parts[0]["text"]
+    if content_parts:
         draft.add(record, {"role": info.get("role"), "content": content, "timestamp": _time(info)})
 
 
 def _add_answer(draft: Draft, record: Record, info: dict[str, Any], parts: list[dict[str, Any]]) -> None:
     """The steps of an answer, each with the results of its tools."""
     meta = dict(SUMMARY_META) if info.get("summary") is True else None
-    before = len(draft.messages)
+    count_before = len(draft.messages)
     step = _Step(draft, record, _time(info), meta)
     for part in parts:
         kind = part.get("type")
@@ -140,7 +140,7 @@ def _add_answer(draft: Draft, record: Record, info: dict[str, Any], parts: list[
         elif not step.add(part):
             draft.report.leave("own", _OWN, noun="part")
     step.finish(_outcome(info, info.get("finish")))
-    if len(draft.messages) == before and isinstance(info.get("error"), dict):
+    if len(draft.messages) == count_before and isinstance(info.get("error"), dict):
         draft.report.leave("error", _FAILED, noun="message")
 
 
@@ -221,7 +221,7 @@ def _outcome(source: dict[str, Any], reason: Any) -> TurnOutcome | None:
     read, written = field(tokens, "cache", "read"), field(tokens, "cache", "write")
     total = field(tokens, "total")
     figures = (total, taken, read, written, answered)
-    if all(type(each) is int for each in figures):
+    if all(type(figure) is int for figure in figures):
         answered = max(total - taken - read - written, answered)
     return outcome_of(
         taken, answered, cache_read=read, cache_write=written, includes_cache=False, stop_reason=reason

@@ -77,10 +77,12 @@ def read_permissions(settings: AssistantSettings, disk: Disk) -> OpencodePermiss
     agent = running_agent(values)
     rules = [
         OpencodeRule(
-            name, functools.reduce(lambda text, each: text.replace(*each), places.items(), pattern), action
+            name,
+            functools.reduce(lambda text, replacement: text.replace(*replacement), places.items(), pattern),
+            action,
         )
-        for own in (tables["defaults"], tables["agents"].get(agent, {}))
-        for name, patterns in own.items()
+        for own_rules in (tables["defaults"], tables["agents"].get(agent, {}))
+        for name, patterns in own_rules.items()
         for pattern, action in (patterns if isinstance(patterns, dict) else {"*": patterns}).items()
     ]
     rules += settings_rules(settings, ())
@@ -107,13 +109,15 @@ def decide(settings: OpencodePermissions, call: ExplainedCall) -> Decision:
             return Decision("denied", f"No settings of opencode have a server `{server}`.", is_offered=False)
         permission, subject = f"{_NAME.sub('_', server)}_{_NAME.sub('_', tool)}", "*"
     elif not permission:
-        known = ("WebSearch",)  # it depends on the provider
-        if call.tool in known:
+        provider_dependent = ("WebSearch",)  # it depends on the provider
+        if call.tool in provider_dependent:
             return Decision("asks", f"It is not known what opencode does with {call.tool}.")
         return Decision("denied", f"opencode has no tool for {call.tool}.", is_offered=False)
-    last = next((rule for rule in reversed(settings.rules) if matches(rule.permission, permission)), None)
-    if last is not None and last.action == "deny" and last.pattern == "*":
-        return _removed(_decision(last, [], None), settings, permission)
+    last_rule = next(
+        (rule for rule in reversed(settings.rules) if matches(rule.permission, permission)), None
+    )
+    if last_rule is not None and last_rule.action == "deny" and last_rule.pattern == "*":
+        return _removed(_decision(last_rule, [], None), settings, permission)
     match permission:
         case "bash":
             return _decide_script(settings, subject)
@@ -130,13 +134,13 @@ def decide(settings: OpencodePermissions, call: ExplainedCall) -> Decision:
 def _removed(decision: Decision, settings: OpencodePermissions, permission: str) -> Decision:
     """The decision on a tool that is taken out of the request."""
     allowing = [
-        each for each in settings.rules if matches(each.permission, permission) and each.action != "deny"
+        rule for rule in settings.rules if matches(rule.permission, permission) and rule.action != "deny"
     ]
     return Decision(
         "denied",
         f"{decision.reason.removesuffix(' denies it.')} takes the tool out of the request.",
         decision.rule,
-        tuple(each for each in map(_rule, allowing) if each is not None),
+        tuple(rule for rule in map(_rule, allowing) if rule is not None),
         is_offered=False,
     )
 
@@ -192,31 +196,35 @@ def _strictest(
     settings: OpencodePermissions, directories: list[str], parts: list[tuple[str, str]]
 ) -> Decision:
     """The strictest decision on the parts of a call; of the equally strict ones the first."""
-    outside = [("external_directory", os.path.join(each, "*")) for each in directories]
+    outside = [("external_directory", os.path.join(directory, "*")) for directory in directories]
     decisions = []
     for permission, subject in (*outside, *parts):
         matching = settings.matching(permission, subject)
         rule = next(matching, OpencodeRule(permission, "*", "ask"))
         about = f"`{subject}` outside of the folder" if permission == "external_directory" else None
-        shadowed = [] if rule.file is None else [each for each in matching if each.action != rule.action]
+        shadowed = (
+            []
+            if rule.file is None
+            else [other_rule for other_rule in matching if other_rule.action != rule.action]
+        )
         decision = _decision(rule, shadowed, about)
         if len(outside) + len(parts) > 1:
             decision = msgspec.structs.replace(decision, part=subject)
         decisions.append(decision)
     order: list[Outcome] = ["denied", "asks", "allowed"]
-    return min(decisions, key=lambda each: order.index(each.outcome))
+    return min(decisions, key=lambda decision: order.index(decision.outcome))
 
 
 def _decision(rule: OpencodeRule, shadowed: list[OpencodeRule], about: str | None) -> Decision:
-    said = f"`{rule.text}`" if rule.file is not None else f"opencode's own rule `{rule.text}`"
+    rule_name = f"`{rule.text}`" if rule.file is not None else f"opencode's own rule `{rule.text}`"
     if rule.file is not None and rule.file.path == CONTENT:
-        said = f"`{rule.text}` of {CONTENT}"
+        rule_name = f"`{rule.text}` of {CONTENT}"
     verb = {"allow": "allows", "ask": "asks about", "deny": "denies"}.get(rule.action, "asks about")
     return Decision(
         _OUTCOMES.get(rule.action, "asks"),
-        f"{said} {verb} {about or 'it'}.",
+        f"{rule_name} {verb} {about or 'it'}.",
         _rule(rule),
-        tuple(each for each in map(_rule, shadowed) if each is not None),
+        tuple(permission_rule for permission_rule in map(_rule, shadowed) if permission_rule is not None),
     )
 
 

@@ -73,33 +73,33 @@ def read_settings(disk: Disk, surroundings: Surroundings) -> AssistantSettings:
             document = reading.document
             values = _taken_over(document.value) if isinstance(document.value, dict) else {}
             files.append(AssistantSettingsFile(path, scope, values, document if reading.is_exact else None))
-            found = reading.problems()
-            problems.extend(found)
-            if found or "instructions" in values:  # which may name no file
+            file_problems = reading.problems()
+            problems.extend(file_problems)
+            if file_problems or "instructions" in values:  # which may name no file
                 texts[path] = reading.text
     schema = settings_schema()
-    for file, found in read_agent_files(disk, config_directories(disk, surroundings), schema):
+    for file, file_problems in read_agent_files(disk, config_directories(disk, surroundings), schema):
         files.append(replace(file, values=_taken_over(dict(file.values))))
-        problems.extend(found)
-        if found:
+        problems.extend(file_problems)
+        if file_problems:
             texts[file.path] = (disk.text(file.path) or "").removeprefix("\ufeff")
     if CONTENT in texts:  # which is no file, and may hold secrets
         del texts[CONTENT]
         problems = [
             replace(
-                each,
+                problem,
                 path=surroundings.folder,
                 span=Span(0, 0),
                 fix=None,
-                message=f"{CONTENT}: {each.message}",
+                message=f"{CONTENT}: {problem.message}",
             )
-            if each.path == CONTENT
-            else each
-            for each in problems
+            if problem.path == CONTENT
+            else problem
+            for problem in problems
         ]
     settings = AssistantSettings(surroundings, tuple(files), texts=texts, combine=_combine)
     problems.extend(_agent_problems(settings))
-    stop = next((each for each in problems if each.code == "assistant.stops"), None)
+    stop = next((problem for problem in problems if problem.code == "assistant.stops"), None)
     return replace(settings, problems=tuple(problems), stop=stop)
 
 
@@ -116,7 +116,7 @@ def _agent_problems(settings: AssistantSettings) -> Iterator[Problem]:
     """A `default_agent` that cannot run, in the last file that has one."""
     values = settings.merged()
     name = values.get("default_agent")
-    naming = [each for each in settings.files if "default_agent" in each.values]
+    naming = [file for file in settings.files if "default_agent" in file.values]
     agents = agents_of(values)
     agent = agents.get(name, {}) if isinstance(name, str) else {}
     if not isinstance(name, str):
@@ -138,9 +138,9 @@ def _agent_problems(settings: AssistantSettings) -> Iterator[Problem]:
 def instruction_entries(settings: AssistantSettings) -> Iterator[tuple[str, AssistantSettingsFile, Span]]:
     """The entries of `instructions`, each with its file and its place; of the user's the last file's."""
     home = config_home(settings.where)
-    files = [each for each in settings.files if "instructions" in each.values]
-    own = [each for each in files if os.path.dirname(each.path) == home]
-    for file in (*own[-1:], *files[len(own) :]):
+    files = [file for file in settings.files if "instructions" in file.values]
+    user_files = [file for file in files if os.path.dirname(file.path) == home]
+    for file in (*user_files[-1:], *files[len(user_files) :]):
         for index, text in enumerate(file.values.get("instructions", ())):
             if isinstance(text, str):
                 document = file.document
@@ -157,10 +157,14 @@ def config_home(surroundings: Surroundings) -> str:
 def config_directories(disk: Disk, surroundings: Surroundings) -> list[str]:
     """The directories of its agents and skills, the least important first."""
     chosen = surroundings.environ.get("OPENCODE_CONFIG_DIR")
-    above = [] if is_on(surroundings, "OPENCODE_DISABLE_PROJECT_CONFIG") else directories(disk, surroundings)
-    dot = [os.path.join(each, ".opencode") for each in (*above, surroundings.user_home)]
-    last = [os.path.join(surroundings.folder, chosen)] if chosen else []
-    return list(dict.fromkeys((config_home(surroundings), *dot, *last)))
+    project_directories = (
+        [] if is_on(surroundings, "OPENCODE_DISABLE_PROJECT_CONFIG") else directories(disk, surroundings)
+    )
+    dot_directories = [
+        os.path.join(directory, ".opencode") for directory in (*project_directories, surroundings.user_home)
+    ]
+    chosen_directories = [os.path.join(surroundings.folder, chosen)] if chosen else []
+    return list(dict.fromkeys((config_home(surroundings), *dot_directories, *chosen_directories)))
 
 
 def directories(disk: Disk, surroundings: Surroundings) -> list[str]:
@@ -208,16 +212,16 @@ def _taken_over(values: dict[str, Any]) -> dict[str, Any]:
     for key in ("agent", "mode"):
         if isinstance(values.get(key), dict):
             taken[key] = {
-                name: _taken_over(each) if isinstance(each, dict) else {}
-                for name, each in values[key].items()
+                name: _taken_over(agent) if isinstance(agent, dict) else {}
+                for name, agent in values[key].items()
             }
     servers = values.get("mcp")
     if isinstance(servers, dict):
         nested = servers.get("servers")
         is_server = isinstance(nested, dict) and ("type" in nested or "enabled" in nested)
         if isinstance(nested, dict) and not is_server:
-            servers = {**nested, **{name: each for name, each in servers.items() if name != "servers"}}
-        taken["mcp"] = {name: _server(each) for name, each in servers.items() if isinstance(each, dict)}
+            servers = {**nested, **{name: server for name, server in servers.items() if name != "servers"}}
+        taken["mcp"] = {name: _server(server) for name, server in servers.items() if isinstance(server, dict)}
     return taken
 
 
@@ -244,7 +248,7 @@ class _FileReading:
         self.missing: list[str] = []
         self.text = text.removeprefix("\ufeff")
         document = jsontext.parse(path, self.text)
-        self.duplicates = [each for each in document.problems if each.code == "json.duplicate-key"]
+        self.duplicates = [problem for problem in document.problems if problem.code == "json.duplicate-key"]
         self.is_exact = True
         if _is_valid(document):
             value = self._substituted(document.value)
@@ -262,32 +266,32 @@ class _FileReading:
 
         A fix could write down what a reference stands for, so that there is none beside references.
         """
-        problems = sorted(self._problems(), key=lambda each: each.span)
+        problems = sorted(self._problems(), key=lambda problem: problem.span)
         if self.has_references:
-            problems = [replace(each, fix=None) for each in problems]
-        return problems if self.is_exact else [replace(each, span=Span(0, 0)) for each in problems]
+            problems = [replace(problem, fix=None) for problem in problems]
+        return problems if self.is_exact else [replace(problem, span=Span(0, 0)) for problem in problems]
 
     def _problems(self) -> Iterator[Problem]:
         document, value = self.document, self.document.value
         if document.empty:
             yield _stops(self._at(Span(0, 0), "the file is blank. Write `{}`, or delete it."))
         elif not _is_valid(document):
-            error = next(each for each in document.problems if _is_error(each))
+            error = next(problem for problem in document.problems if _is_error(problem))
             yield _stops(replace(error, message=f"this file is not valid JSON. {error.message}"))
         elif not isinstance(value, dict):
             yield _stops(self._at(document.span(()), "the file must be an object. Write `{…}`."))
         else:
             schema = settings_schema()
-            for each in conform(document, (), schema, family="assistant", unknown=Severity.WARNING):
-                yield self._judged(each)
+            for problem in conform(document, (), schema, family="assistant", unknown=Severity.WARNING):
+                yield self._judged(problem)
             yield from self._server_problems(value.get("mcp"), schema["x-servers"])
             yield from self._not_modelled(value, schema["properties"])
         for name in self.missing:
             start = max(self.text.find(name), 0)
             message = f"{name} names a file that does not exist. Correct the path, or create the file."
             yield _stops(self._at(Span(start, start + len(name)), message))
-        for each in self.duplicates:
-            yield replace(each, code="assistant.no-effect")
+        for problem in self.duplicates:
+            yield replace(problem, code="assistant.no-effect")
 
     def _judged(self, problem: Problem) -> Problem:
         """A finding of the schema by its effect: an unknown key has none, everything else stops opencode."""
@@ -311,25 +315,29 @@ class _FileReading:
         for name, server in servers.items() if isinstance(servers, dict) else ():
             if not isinstance(server, dict) or name in ("servers", "timeout"):  # of opencode 2
                 continue
-            place = ("mcp", name)
+            pointer = ("mcp", name)
             schema = schemas.get(server["type"]) if isinstance(server.get("type"), str) else None
             if schema is None:
-                key = self.document.key_span(place) or self.document.span(place)
+                key = self.document.key_span(pointer) or self.document.span(pointer)
                 message = (
                     f'"{name}" needs `"type": "local"` with `command`, or `"type": "remote"` with `url`.'
                 )
-                found = [self._at(key, message)] if server.keys() != {"enabled"} else []
+                server_problems = [self._at(key, message)] if server.keys() != {"enabled"} else []
             else:
-                found = conform(self.document, place, schema, family="assistant", unknown=Severity.WARNING)
-            for each in found:
-                if each.code == "assistant.unknown-key":
-                    message = f"opencode ignores this. {each.message}{_server_hint(each, self.document)}"
+                server_problems = conform(
+                    self.document, pointer, schema, family="assistant", unknown=Severity.WARNING
+                )
+            for problem in server_problems:
+                if problem.code == "assistant.unknown-key":
+                    message = (
+                        f"opencode ignores this. {problem.message}{_server_hint(problem, self.document)}"
+                    )
                 elif isinstance(server.get("enabled"), bool):
-                    message = f"opencode does not start this server: {each.message}"
+                    message = f"opencode does not start this server: {problem.message}"
                 else:
-                    yield _stops(each)
+                    yield _stops(problem)
                     continue
-                yield replace(each, code="assistant.no-effect", severity=Severity.WARNING, message=message)
+                yield replace(problem, code="assistant.no-effect", severity=Severity.WARNING, message=message)
 
     def _not_modelled(self, value: dict[str, Any], schema: Mapping[str, Node]) -> Iterator[Problem]:
         for key in value:
@@ -348,10 +356,14 @@ class _FileReading:
         if isinstance(value, str):
             return self._expanded(value, str) if "{env:" in value or "{file:" in value else value
         if isinstance(value, list):
-            items = [self._substituted(each) for each in value]
-            return items if any(new is not old for new, old in zip(items, value, strict=True)) else value
+            items = [self._substituted(item) for item in value]
+            return (
+                items
+                if any(new_item is not old_item for new_item, old_item in zip(items, value, strict=True))
+                else value
+            )
         if isinstance(value, dict):
-            members = {key: self._substituted(each) for key, each in value.items()}
+            members = {key: self._substituted(member) for key, member in value.items()}
             return members if any(members[key] is not value[key] for key in value) else value
         return value
 

@@ -92,7 +92,9 @@ def _steps(pattern: str, depth: int) -> tuple[_Step, ...] | None:
             at = closing + 1
             continue
         if len(choices) > 1 or (choices and pattern[opening] == "("):
-            lists = tuple(each for text in choices if (each := _steps(text, depth + 1)) is not None)
+            lists = tuple(
+                choice_steps for text in choices if (choice_steps := _steps(text, depth + 1)) is not None
+            )
             if depth == DEEPEST or len(lists) < len(choices):
                 return None
             steps.append(_Step("group", sign or "@", lists))
@@ -139,53 +141,58 @@ def _choices(inside: str, separator: str) -> list[str]:
     return choices
 
 
-def _reached(steps: tuple[_Step, ...], places: Iterable[int], path: str) -> set[int]:
-    """The places that are reached from others by all steps."""
-    reached = set(places)
+def _reached(steps: tuple[_Step, ...], positions: Iterable[int], path: str) -> set[int]:
+    """Match all steps from each of `positions`; returns the positions where the match can end."""
+    reached = set(positions)
     for number, step in enumerate(steps):
         if not reached:
             break
         if step.kind == "group" and step.text == "!":
-            rest = steps[number + 1 :]
+            remaining_steps = steps[number + 1 :]
             allowed = {
-                place
-                for place in reached
-                if not any(len(path) in _reached((*each, *rest), {place}, path) for each in step.choices)
+                position
+                for position in reached
+                if not any(
+                    len(path) in _reached((*choice, *remaining_steps), {position}, path)
+                    for choice in step.choices
+                )
             }
             reached = _within_name(allowed, path)
         else:
-            reached = _after(step, reached, path)
+            reached = _take_step(step, reached, path)
     return reached
 
 
-def _after(step: _Step, reached: set[int], path: str) -> set[int]:
-    """The places after one step."""
+def _take_step(step: _Step, reached: set[int], path: str) -> set[int]:
+    """Match one step from each reached position; returns the positions behind it."""
     if step.kind == "star":
         return _within_name(reached, path)
     if step.kind == "directories":
-        first = min(reached)
-        return reached | {at + 1 for at in range(first, len(path)) if path[at] == "/"}
+        first_position = min(reached)
+        return reached | {at + 1 for at in range(first_position, len(path)) if path[at] == "/"}
     if step.kind == "rest":
         return set(range(min(reached), len(path) + 1))
     if step.kind == "tail":
         slashes = [at for at in reached if path[at : at + 1] == "/"]
         return reached | set(range(min(slashes) + 1, len(path) + 1) if slashes else ())
     if step.kind == "group":
-        after = set(reached) if step.text in "?*" else set()
+        reached_after = set(reached) if step.text in "?*" else set()
         added = reached
         while added:
-            found = {place for each in step.choices for place in _reached(each, added, path)}
-            added = found - after if step.text in "*+" else set()
-            after |= found
-        return after
+            new_positions = {
+                position for choice in step.choices for position in _reached(choice, added, path)
+            }
+            added = new_positions - reached_after if step.text in "*+" else set()
+            reached_after |= new_positions
+        return reached_after
     return {at + 1 for at in reached if at < len(path) and _fits(step, path[at])}
 
 
-def _within_name(places: set[int], path: str) -> set[int]:
-    """The places, and all behind them up to the next `/`."""
-    reached = set(places)
-    for place in sorted(places):
-        at = place
+def _within_name(positions: set[int], path: str) -> set[int]:
+    """Add to `positions` all that follow them up to the next `/`."""
+    reached = set(positions)
+    for position in sorted(positions):
+        at = position
         while at < len(path) and path[at] != "/" and at + 1 not in reached:
             at += 1
             reached.add(at)
@@ -201,18 +208,18 @@ def _fits(step: _Step, character: str) -> bool:
 def _in_set(inside: str, character: str) -> bool:
     is_negated = inside.startswith("^")
     inside = inside.removeprefix("^")
-    found = False
+    is_member = False
     for name, holds in _NAMED_SETS.items():
         word = f"[:{name}:]"
         if word in inside:
-            found = found or holds(character)
+            is_member = is_member or holds(character)
             inside = inside.replace(word, "")
     at = 0
     while at < len(inside):
         if inside[at + 1 : at + 2] == "-" and at + 2 < len(inside):
-            found = found or inside[at] <= character <= inside[at + 2]
+            is_member = is_member or inside[at] <= character <= inside[at + 2]
             at += 3
         else:
-            found = found or inside[at] == character
+            is_member = is_member or inside[at] == character
             at += 1
-    return found != is_negated
+    return is_member != is_negated

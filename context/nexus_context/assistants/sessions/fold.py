@@ -212,14 +212,14 @@ class SessionFold:
             self.last = request
 
     def _take_longer_answer(self, answered: _Answered, request: AssistantRequest) -> None:
-        before = answered.request
-        longer = merge_requests(before, request)
-        if longer == before or before.is_inherited:
+        earlier_request = answered.request
+        longer = merge_requests(earlier_request, request)
+        if longer == earlier_request or earlier_request.is_inherited:
             return
         self._uncount(answered)
         answered.request, answered.cost = longer, _price(longer)
         self._count(answered, self._all_sums)
-        if not (before.usage.sent or before.usage.output):
+        if not (earlier_request.usage.sent or earlier_request.usage.output):
             self._open(longer)
         elif self.last is not None and self.last.key == request.key:
             self.parts.widen(longer.usage.sent)
@@ -230,12 +230,12 @@ class SessionFold:
         return self.sum, self._usage_since, self._cost_since
 
     def _count(self, answered: _Answered, sums: Iterable[Sum]) -> None:
-        for each in sums:
-            each.add(answered.request.total, answered.cost)
+        for running_sum in sums:
+            running_sum.add(answered.request.total, answered.cost)
 
     def _uncount(self, answered: _Answered) -> None:
-        for each in self._all_sums:
-            each.remove(answered.request.total, answered.cost)
+        for running_sum in self._all_sums:
+            running_sum.remove(answered.request.total, answered.cost)
         self._estimate_answer(answered, 0)
 
     def _estimate_answer(self, answered: _Answered, tokens: int) -> None:
@@ -250,18 +250,18 @@ class SessionFold:
         """Estimate the last answer from its text, if it was recorded before it ended."""
         answered = None if self.last is None else self._answered.get(self.last.key)
         if answered is not None and answered.request.is_unended and answered.request.usage.output <= UNENDED:
-            whole = round(sum(tokens for _, tokens in self._answer))
-            more = max(whole - answered.request.usage.output, 0)
+            answer_tokens = round(sum(tokens for _, tokens in self._answer))
+            more = max(answer_tokens - answered.request.usage.output, 0)
             if more > answered.estimated:
                 self._estimate_answer(answered, more)
 
     def _take_window(self, request: AssistantRequest, prices: TokenPrices | None) -> None:
-        before = self.parts.sent
+        sent_before = self.parts.sent
         is_same = self.last is not None and self.last.model == request.model
         self._largest = max(request.usage.sent, self._largest if is_same else 0)
-        new = self.parts.take_request(request.usage.sent)
+        new_parts = self.parts.take_request(request.usage.sent)
         self._tools.take_request(
-            self.parts.tokens, new, sent_before=before, usage=request.usage, prices=prices
+            self.parts.tokens, new_parts, sent_before=sent_before, usage=request.usage, prices=prices
         )
         if self._is_partial and self.last is None:  # what was before it, nobody knows
             self._situation.last = request
@@ -312,20 +312,20 @@ class SessionFold:
         self._remember(output.record, message)
 
     def _take_compaction(self, compaction: SessionCompaction) -> None:
-        last = self.last
-        sent = None if last is None else last.usage.sent + last.usage.output
+        last_request = self.last
+        tokens_before = None if last_request is None else last_request.usage.sent + last_request.usage.output
         self._compactions.append(
             CompactionReport(
                 at=compaction.at,
                 trigger=compaction.trigger,
-                before=compaction.before or sent,
+                before=compaction.before or tokens_before,
                 after=compaction.after,
                 is_partial=self._is_cut,
             )
         )
         if not compaction.is_recorded:
-            for each in self._all_sums:
-                each.add(ZERO, SUMMARY)
+            for running_sum in self._all_sums:
+                running_sum.add(ZERO, SUMMARY)
         preserved = [memo for memo in self._memos if memo.record in compaction.preserved]
         self._receipt = CompactionReceipt([memo.message for memo in self._memos])
         self._history = [memo.message for memo in preserved]
@@ -349,14 +349,17 @@ class SessionFold:
             self.parts.add(("instructions", path, None), estimate(text))
 
     def _take_definitions(self, definitions: Definitions) -> None:
-        before, self._definitions = self._definitions, definitions
-        if before is not None and (before.system, before.tools) != (definitions.system, definitions.tools):
+        previous_definitions, self._definitions = self._definitions, definitions
+        if previous_definitions is not None and (previous_definitions.system, previous_definitions.tools) != (
+            definitions.system,
+            definitions.tools,
+        ):
             self._situation.changed_tools = True
 
     def _take_totals(self, totals: StatedTotals) -> None:
-        before = self._stated
+        previous_totals = self._stated
         if self._is_restarted(totals):
-            self._restarted.include(Sum(before.usage or ZERO, before.cost_usd or 0.0))
+            self._restarted.include(Sum(previous_totals.usage or ZERO, previous_totals.cost_usd or 0.0))
         if totals.usage is not None:
             self._usage_since = Sum()
         if totals.cost_usd is not None:
@@ -365,30 +368,34 @@ class SessionFold:
         if totals.usage is not None or totals.cost_usd is not None:
             self._estimated = Sum()
         self._stated = StatedTotals(
-            totals.usage or before.usage,
-            before.cost_usd if totals.cost_usd is None else totals.cost_usd,
-            totals.window or before.window,
-            lacks=before.lacks if totals.cost_usd is None else totals.lacks,
+            totals.usage or previous_totals.usage,
+            previous_totals.cost_usd if totals.cost_usd is None else totals.cost_usd,
+            totals.window or previous_totals.window,
+            lacks=previous_totals.lacks if totals.cost_usd is None else totals.lacks,
         )
 
     def _is_restarted(self, totals: StatedTotals) -> bool:
-        """Whether a statement does not include what was stated before (rule 3)."""
-        before, since = self._stated, self._usage_since.usage
-        if before.cost_usd is not None and totals.cost_usd is not None and totals.cost_usd < before.cost_usd:
+        """Whether the program began to count anew: its sums are below the previous ones (rule 3)."""
+        previous_totals, since = self._stated, self._usage_since.usage
+        if (
+            previous_totals.cost_usd is not None
+            and totals.cost_usd is not None
+            and totals.cost_usd < previous_totals.cost_usd
+        ):
             return True
-        if before.usage is None or totals.usage is None:
+        if previous_totals.usage is None or totals.usage is None:
             return False
-        least = before.usage if totals.is_continued else add_usage(before.usage, since)
+        least = previous_totals.usage if totals.is_continued else add_usage(previous_totals.usage, since)
         return totals.usage.sent < least.sent or totals.usage.output < least.output
 
     def _spread_answer(self) -> None:
-        """Share the provider's figure of the last answer among its parts; without one, take estimates."""
+        """Divide the provider's output tokens among the parts of the last answer; without them, estimate."""
         self._estimate_last()
         answer, self._answer = self._answer, []
-        whole = sum(tokens for _, tokens in answer)
+        estimated_tokens = sum(tokens for _, tokens in answer)
         answered = None if self.last is None else self._answered.get(self.last.key)
         output = answered.request.usage.output + answered.estimated if answered is not None else 0
-        factor = output / whole if whole and output else 1.0
+        factor = output / estimated_tokens if estimated_tokens and output else 1.0
         prices = None if self.last is None else request_prices(self.last)
         for part, tokens in answer:
             self.parts.add(part, tokens * factor)
@@ -419,25 +426,25 @@ class SessionFold:
     def whole(self) -> Sum:
         """All requests, with what is estimated of their answers."""
         self._estimate_last()
-        whole = Sum()
-        whole.include(self.sum)
-        whole.include(self._estimated)
-        return whole
+        total = Sum()
+        total.include(self.sum)
+        total.include(self._estimated)
+        return total
 
     def sub_agent(self, name: str, title: str | None = None) -> SubAgent:
         """This conversation as one of a sub-agent."""
-        last, whole = self.last, self.whole()
+        last_request, total = self.last, self.whole()
         words = title or self.first_words
         return SubAgent(
             id=name,
             title=None if words is None else words[:200],
-            model=None if last is None else last.model,
+            model=None if last_request is None else last_request.model,
             requests=self.requests,
-            usage=whole.usage,
+            usage=total.usage,
             window=self.parts.sent,
-            cost_usd=whole.cost_usd,
-            changed=0.0 if last is None else last.at,
-            lacks=dict(whole.lacks),
+            cost_usd=total.cost_usd,
+            changed=0.0 if last_request is None else last_request.at,
+            lacks=dict(total.lacks),
             estimated=self._estimated.usage.output,
         )
 
@@ -454,8 +461,8 @@ class SessionFold:
         `files` are instruction files with their tokens, for programs whose transcripts do not name them.
         `agents_since` sums up the sub-agents' requests after a time, if the program's own sums include them.
         """
-        last = self.last
-        model = session.model if last is None else last.model
+        last_request = self.last
+        model = session.model if last_request is None else last_request.model
         self._estimate_last()
         every_agent = [*agents, *(fold.sub_agent(name) for name, fold in self.agents.items())]
         total, total_origin = self._total(every_agent, includes_agents=agents_since is not None)
@@ -471,20 +478,22 @@ class SessionFold:
             folder=session.folder,
             title=session.prompt or self.first_words,
             model=model,
-            version=(last.version if last is not None else None) or session.version,
+            version=(last_request.version if last_request is not None else None) or session.version,
             started=session.started,
             changed=session.changed,
             requests=self.requests,
             window=ReportedWindow(sum(part.tokens for part in listed), size, listed, self.parts.sent == 0),
-            last=None if last is None else last.usage,
-            last_at=0.0 if last is None else last.at,
+            last=None if last_request is None else last_request.usage,
+            last_at=0.0 if last_request is None else last_request.at,
             total=total,
             total_origin=total_origin,
             cost_usd=cost,
             cost_origin=cost_origin,
             lacks=lacks,
             estimated=self._estimated.usage.output + sum(agent.estimated for agent in every_agent),
-            cache=None if last is None else self._cache_state(last, sum(part.tokens for part in listed)),
+            cache=None
+            if last_request is None
+            else self._cache_state(last_request, sum(part.tokens for part in listed)),
             misses=tuple(self._misses),
             missed_tokens=self._missed.usage.cache_write,
             missed_usd=self._missed.cost_usd,
@@ -497,18 +506,22 @@ class SessionFold:
         )
 
     def _evident_window(self, stated: int | None, model: str | None) -> int | None:
-        """The size of the window: the registry's, unless what was sent or was compacted shows another one."""
+        """The registry's window size, unless the requests or compactions of the session show another."""
         limits = limits_of(model or "")
         size = stated or (limits.context_window if limits.known else None)
-        compacted = [one.before for one in self._compactions if one.trigger == "auto" and one.before]
+        compacted = [
+            compaction.before
+            for compaction in self._compactions
+            if compaction.trigger == "auto" and compaction.before
+        ]
         if limits.provider == "anthropic" and compacted and max(*compacted, self._largest) <= USUAL_WINDOW:
             size = USUAL_WINDOW
         return larger_window(size, self._largest)
 
-    def _cache_state(self, last: AssistantRequest, window: int) -> CacheState:
+    def _cache_state(self, last_request: AssistantRequest, window: int) -> CacheState:
         if self.parts.sent == 0:  # what was sent has been compacted since
-            return state_after_compaction(last, window, lifetime_of(last))
-        return cache_state(last, self.parts.pending, lifetime_of(last))
+            return state_after_compaction(last_request, window, lifetime_of(last_request))
+        return cache_state(last_request, self.parts.pending, lifetime_of(last_request))
 
     def _total(self, agents: Sequence[SubAgent], *, includes_agents: bool) -> tuple[Usage, CostOrigin]:
         stated, origin = self._stated.usage, "nexus"
@@ -533,24 +546,24 @@ class SessionFold:
             prices = None if self.last is None else request_prices(self.last)
             reason = {"a price of each request: all are taken for such as the last one": self.requests}
             return (None, None, reason) if prices is None else (prices.cost(total), "nexus", reason)
-        whole = Sum()
-        whole.include(self.sum if stated is None else self._cost_since)
-        whole.include(self._estimated)
+        cost_sum = Sum()
+        cost_sum.include(self.sum if stated is None else self._cost_since)
+        cost_sum.include(self._estimated)
         if stated is not None and agents_since is not None:
-            whole.include(agents_since(self._stated_at))
+            cost_sum.include(agents_since(self._stated_at))
         else:
             for agent in agents:
                 cost = agent.cost_usd
-                whole.include(Sum(agent.usage, cost or 0.0, int(cost is not None), Counter(agent.lacks)))
+                cost_sum.include(Sum(agent.usage, cost or 0.0, int(cost is not None), Counter(agent.lacks)))
         if stated is None:
-            whole.lacks.update(self._unrecorded())
+            cost_sum.lacks.update(self._unrecorded())
             if not self.requests and not agents:
-                return None, None, dict(whole.lacks)
-            return whole.cost_usd, None if whole.cost_usd is None else "nexus", dict(whole.lacks)
-        whole.lacks.update(self._stated.lacks)
-        is_later = whole.usage != ZERO
-        cost = self._restarted.priced_usd + stated + whole.priced_usd
-        return cost, "both" if is_later else "program", dict(whole.lacks)
+                return None, None, dict(cost_sum.lacks)
+            return cost_sum.cost_usd, None if cost_sum.cost_usd is None else "nexus", dict(cost_sum.lacks)
+        cost_sum.lacks.update(self._stated.lacks)
+        is_later = cost_sum.usage != ZERO
+        cost = self._restarted.priced_usd + stated + cost_sum.priced_usd
+        return cost, "both" if is_later else "program", dict(cost_sum.lacks)
 
     def _unrecorded(self) -> dict[str, int]:
         """What the program counts beyond the requests that it recorded."""
@@ -565,10 +578,10 @@ class SessionFold:
     def _reported_compactions(self, folder: str | None) -> tuple[CompactionReport, ...]:
         if not self._compactions:
             return ()
-        *earlier, last = self._compactions
+        *earlier, last_compaction = self._compactions
         if self._dropped is None or self._dropped[0] != len(self._history):
             self._dropped = len(self._history), self._receipt.compare(self._history, folder)
-        return (*earlier, replace(last, dropped=self._dropped[1]))
+        return (*earlier, replace(last_compaction, dropped=self._dropped[1]))
 
 
 def _price(request: AssistantRequest) -> RequestPrice:
@@ -576,7 +589,7 @@ def _price(request: AssistantRequest) -> RequestPrice:
 
 
 def merge_requests(first: AssistantRequest, second: AssistantRequest) -> AssistantRequest:
-    """What two records of one request say of it: the largest of each figure."""
+    """Merge two records of one request: the larger of each figure counts."""
     longer = second if second.total.output >= first.total.output else first
     return replace(
         longer,
@@ -594,7 +607,7 @@ def merge_requests(first: AssistantRequest, second: AssistantRequest) -> Assista
 
 
 def largest_usage(first: Usage, second: Usage) -> Usage:
-    """The larger one of each figure."""
+    """The larger of each figure."""
     return Usage(
         fresh=max(first.fresh, second.fresh),
         cache_read=max(first.cache_read, second.cache_read),

@@ -17,7 +17,7 @@ from nexus_context.assistants.sessions.report import WindowPart
 from nexus_context.assistants.sessions.steps import Category, Definitions
 from nexus_context.tokens.estimates import UNITS_PER_TOKEN, text_units
 
-LEAST, MOST = 0.5, 2.0  # of the estimate, what a growth may be
+LEAST_GROWTH, MOST_GROWTH = 0.5, 2.0  # the window's growth, as a multiple of the estimate, that is believed
 CATEGORIES: tuple[Category, ...] = Category.__args__  # type: ignore[attr-defined]
 
 Part = tuple[Category, str, str | None]
@@ -50,46 +50,48 @@ class WindowParts:
         """The estimated tokens that the next request adds."""
         return sum(self._pending.values())
 
-    def take_request(self, sent: int) -> dict[Part, float]:
-        """A request of this many tokens was sent; returns the tokens of what was new in it."""
+    def take_request(self, sent_tokens: int) -> dict[Part, float]:
+        """Take in a request of so many tokens; returns the tokens of each part that was new in it."""
         pending, self._pending = self._pending, {}
         estimate = sum(pending.values())
-        growth = sent - self.sent
+        growth = sent_tokens - self.sent
         factor = 1.0
-        if self.sent and estimate and LEAST <= growth / estimate <= MOST:
+        if self.sent and estimate and LEAST_GROWTH <= growth / estimate <= MOST_GROWTH:
             factor = growth / estimate
-        new = {part: tokens * factor for part, tokens in pending.items()}
-        for part, tokens in new.items():
+        new_parts = {part: tokens * factor for part, tokens in pending.items()}
+        for part, tokens in new_parts.items():
             self.tokens[part] = self.tokens.get(part, 0.0) + tokens
-        rest: Part = EARLIER if self.is_partial else SYSTEM
+        remainder_part: Part = EARLIER if self.is_partial else SYSTEM
         self.tokens.pop(UNRECORDED, None)
-        others = sum(tokens for part, tokens in self.tokens.items() if part != rest)
-        if others > sent:
-            scale = sent / others
-            self.tokens = {part: tokens * scale for part, tokens in self.tokens.items() if part != rest}
-            new = {part: tokens * scale for part, tokens in new.items()}
+        other_tokens = sum(tokens for part, tokens in self.tokens.items() if part != remainder_part)
+        if other_tokens > sent_tokens:
+            scale = sent_tokens / other_tokens
+            self.tokens = {
+                part: tokens * scale for part, tokens in self.tokens.items() if part != remainder_part
+            }
+            new_parts = {part: tokens * scale for part, tokens in new_parts.items()}
         else:
-            self._share_rest(rest, sent - others)
-        self.sent = sent
-        return new
+            self._share_unexplained(remainder_part, sent_tokens - other_tokens)
+        self.sent = sent_tokens
+        return new_parts
 
-    def _share_rest(self, rest: Part, unexplained: float) -> None:
+    def _share_unexplained(self, remainder_part: Part, unexplained: float) -> None:
         """Divide what no text explains into the program's own and what is not in the transcript (rule 3)."""
-        if rest == SYSTEM:
+        if remainder_part == SYSTEM:
             if self._most_system is None:
                 self._most_system = unexplained
             self.tokens[SYSTEM] = min(unexplained, self._most_system)
             unexplained -= self.tokens[SYSTEM]
-            rest = UNRECORDED
-        if unexplained or rest in self.tokens:
-            self.tokens[rest] = unexplained
+            remainder_part = UNRECORDED
+        if unexplained or remainder_part in self.tokens:
+            self.tokens[remainder_part] = unexplained
 
-    def widen(self, sent: int) -> None:
-        """The last request was larger than its first record said."""
-        if sent > self.sent:
-            rest: Part = EARLIER if self.is_partial else SYSTEM
-            self.tokens[rest] = self.tokens.get(rest, 0.0) + sent - self.sent
-            self.sent = sent
+    def widen(self, sent_tokens: int) -> None:
+        """Correct the last request, which was larger than its first record said."""
+        if sent_tokens > self.sent:
+            remainder_part: Part = EARLIER if self.is_partial else SYSTEM
+            self.tokens[remainder_part] = self.tokens.get(remainder_part, 0.0) + sent_tokens - self.sent
+            self.sent = sent_tokens
 
     def compact(self) -> None:
         """Forget all but the program's own prompt."""
@@ -151,14 +153,16 @@ def _divided(system: float, definitions: Definitions) -> Iterable[tuple[Part, fl
     for _, server, text in definitions.tools:
         part: Part = ("tools", "", server)
         weights[part] = weights.get(part, 0.0) + estimate(text)
-    whole = sum(weights.values())
+    total_weight = sum(weights.values())
     return (
-        ((part, system * weight / whole) for part, weight in weights.items()) if whole else [(SYSTEM, system)]
+        ((part, system * weight / total_weight) for part, weight in weights.items())
+        if total_weight
+        else [(SYSTEM, system)]
     )
 
 
 def _rounded(parts: Mapping[Part, float], total: int) -> dict[Part, int]:
-    """Whole numbers with a sum; those with the largest rests are rounded up."""
+    """Round the parts so that they sum to `total`; those with the largest fractions are rounded up."""
     counts = {part: int(tokens) for part, tokens in parts.items()}
     missing = total - sum(counts.values())
     order = sorted(parts, key=lambda part: (counts[part] - parts[part], part[0], part[1]))

@@ -58,7 +58,7 @@ def first_leniency(path: str, text: str, syntax: Syntax) -> str | None:
     if syntax not in ("json", "commented") or not body.strip():
         return None
     refused = LENIENT if syntax == "json" else ("json.trailing-comma",)
-    problems = [one for one in jsontext.parse(path, body).problems if one.code in refused]
+    problems = [problem for problem in jsontext.parse(path, body).problems if problem.code in refused]
     if not problems:
         return None
     line, _ = LineIndex(body).position(problems[0].span.start)
@@ -72,7 +72,9 @@ def add_entries(path: str, text: str, entries: Sequence[SettingsEntry]) -> Edite
     edit = _Edit(path, text[len(mark) :])
     for base, group in _groups(edit.document.value or {}, path, entries).items():
         edit.insert(base, group)
-    insertions = tuple(Insertion(one.offset + len(mark), one.text) for one in edit.insertions)
+    insertions = tuple(
+        Insertion(insertion.offset + len(mark), insertion.text) for insertion in edit.insertions
+    )
     return EditedText(mark + edit.text, insertions, missing_containers(edit.before, entries))
 
 
@@ -80,9 +82,9 @@ def remove_entries(path: str, text: str, record: FileRecord) -> str:
     """The text without what setup put into it; SettingsError for a broken text."""
     mark = BOM if text.startswith(BOM) else ""
     body = text[len(mark) :]
-    wanted = settings_without(parse_settings(path, body).value or {}, record)
+    remaining_settings = settings_without(parse_settings(path, body).value or {}, record)
     exact = cut_insertions(text, record.insertions)
-    if exact is not None and _has_value(path, exact.removeprefix(BOM), wanted, body):
+    if exact is not None and _has_value(path, exact.removeprefix(BOM), remaining_settings, body):
         return exact
     for entry in record.entries:
         body = _cut_entry(path, body, entry)
@@ -154,17 +156,19 @@ class _Edit:
 
     def _put(self, offset: int, text: str) -> None:
         moved = (
-            Insertion(one.offset + len(text), one.text) if one.offset >= offset else one
-            for one in self.insertions
+            Insertion(insertion.offset + len(text), insertion.text)
+            if insertion.offset >= offset
+            else insertion
+            for insertion in self.insertions
         )
         self.insertions = [*moved, Insertion(offset, text)]
         self.text = self.text[:offset] + text + self.text[offset:]
 
     def _step(self, document: JsonDocument, base: Path, indent: str) -> str:
         """What a level is indented by: as the members of this container, else as those of the file."""
-        for place, outer in ((base, indent), ((), "")):
-            for name in _names(value_at(document.value, place)):
-                span = document.key_span((*place, name)) or document.span((*place, name))
+        for container, outer in ((base, indent), ((), "")):
+            for name in _names(value_at(document.value, container)):
+                span = document.key_span((*container, name)) or document.span((*container, name))
                 inner = _line_indent(self.text, span.start)
                 starts_line = self.text[: span.start].endswith(("\n" + inner, "\r" + inner))
                 if starts_line and inner.startswith(outer) and inner != outer:
@@ -235,7 +239,7 @@ def _line_indent(text: str, offset: int) -> str:
 
 def cut_insertions(text: str, insertions: Sequence[Insertion]) -> str | None:
     """The text without insertions, each where it was made or as near as possible; None if one is missing."""
-    for insertion in sorted(insertions, key=lambda one: -one.offset):
+    for insertion in sorted(insertions, key=lambda insertion: -insertion.offset):
         at = _nearest(text, insertion)
         if at is None:
             return None
@@ -246,10 +250,10 @@ def cut_insertions(text: str, insertions: Sequence[Insertion]) -> str | None:
 def _nearest(text: str, insertion: Insertion) -> int | None:
     if text.startswith(insertion.text, insertion.offset):
         return insertion.offset
-    before = text.rfind(insertion.text, 0, insertion.offset + len(insertion.text))
-    after = text.find(insertion.text, insertion.offset)
-    places = [place for place in (before, after) if place >= 0]
-    return min(places, key=lambda place: abs(place - insertion.offset), default=None)
+    offset_before = text.rfind(insertion.text, 0, insertion.offset + len(insertion.text))
+    offset_after = text.find(insertion.text, insertion.offset)
+    offsets = [offset for offset in (offset_before, offset_after) if offset >= 0]
+    return min(offsets, key=lambda offset: abs(offset - insertion.offset), default=None)
 
 
 def _cut_entry(path: str, text: str, entry: SettingsEntry) -> str:
@@ -277,19 +281,19 @@ def _cut(document: JsonDocument, pointer: tuple[str | int, ...]) -> str:
     text, value = document.text, document.span(pointer)
     key = document.key_span(pointer)
     start, end = (value if key is None else key).start, value.end
-    after = _skip(text, end)
-    if text[after : after + 1] == ",":
-        return text[: _blank_start(text, start)] + text[after + 1 :]
+    after_value = _skip(text, end)
+    if text[after_value : after_value + 1] == ",":
+        return text[: _blank_start(text, start)] + text[after_value + 1 :]
     siblings = [
         document.span((*pointer[:-1], name)).end
         for name in _names(value_at(document.value, pointer[:-1]))
         if name != pointer[-1]
     ]
-    before = [sibling for sibling in siblings if sibling <= start]
-    if not before:
+    ends_before = [sibling for sibling in siblings if sibling <= start]
+    if not ends_before:
         close = _blank_end(text, end)
         return text[: _blank_start(text, start)] + text[close if text[close : close + 1] in "}]" else end :]
-    comma = _skip(text, max(before))
+    comma = _skip(text, max(ends_before))
     return text[:comma] + text[comma + 1 : _blank_start(text, start)] + text[end:]
 
 

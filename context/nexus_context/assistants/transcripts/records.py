@@ -85,8 +85,8 @@ class Report:
     def leave(self, reason: str, what: str, count: int = 1, noun: str = "record") -> None:
         """Count content that is left out on purpose."""
         if count > 0:
-            before = self._left_out.get(reason, LeftOut(reason, 0, noun, what))
-            self._left_out[reason] = msgspec.structs.replace(before, count=before.count + count)
+            left_out = self._left_out.get(reason, LeftOut(reason, 0, noun, what))
+            self._left_out[reason] = msgspec.structs.replace(left_out, count=left_out.count + count)
 
     def left_out(self) -> tuple[LeftOut, ...]:
         """What was left out on purpose."""
@@ -115,11 +115,11 @@ class Report:
             Problem(
                 self._path,
                 Span(0, 0),
-                f"transcript.{each.reason}",
+                f"transcript.{left_out.reason}",
                 Severity.INFORMATION,
-                message=str(each),
+                message=str(left_out),
             )
-            for each in self._left_out.values()
+            for left_out in self._left_out.values()
         ]
         problems = sorted([*information, *self._listed], key=lambda problem: problem.span)
         for severity, count in self._counts.items():
@@ -150,20 +150,20 @@ def records(path: str, text: str, report: Report) -> list[Record]:
 
 
 def _drop_unfinished(text: str, value: Any) -> bool:
-    """Remove the last record of a text that ends in the middle of it; whether there was one."""
+    """Remove the last record if the text ends in the middle of it; returns whether it did."""
     # how many lists and objects are open where the text ends
     depth = sum((token[0] in "[{") - (token[0] in "]}") for token in _BRACKET.finditer(text))
-    last: list[Any] | None = value if isinstance(value, list) and depth > 1 else None
+    last_list: list[Any] | None = value if isinstance(value, list) and depth > 1 else None
     for level in range(2, depth + 1):
         key = next(reversed(value), None) if isinstance(value, dict) else -1
         if key is None or (key == -1 and not (isinstance(value, list) and value)):
             break
         value = value[key]
         if key in _RECORD_LISTS and isinstance(value, list) and value:
-            last = value if depth > level else None
-    if not last:
+            last_list = value if depth > level else None
+    if not last_list:
         return False
-    last.pop()
+    last_list.pop()
     return True
 
 
@@ -189,30 +189,30 @@ def _has_lines(text: str) -> bool:
 
 def _lines(path: str, text: str, report: Report) -> list[Record]:
     parsed = []
-    last: tuple[Span, str] | None = None
+    broken_line: tuple[Span, str] | None = None
     for line in _LINE.finditer(text):
         if line[0].isspace():
             continue
-        if last is not None:
-            _report_broken(path, text, last, report)
-            last = None
+        if broken_line is not None:
+            _report_broken(path, text, broken_line, report)
+            broken_line = None
         span = Span(*line.span())
         value, error = decode_value(line[0])
         if error:
-            last = (span, error)
+            broken_line = (span, error)
         else:
             parsed.append(Record(value, span, "The line"))
-    if last is not None and last[0].end == len(text) and text[last[0].start] in "[{":
+    if broken_line is not None and broken_line[0].end == len(text) and text[broken_line[0].start] in "[{":
         message = "The last line is unfinished: something still writes to the file. The line is left out."
-        report.add(last[0], "transcript.unfinished", message, Severity.INFORMATION)
-    elif last is not None:
-        _report_broken(path, text, last, report)
+        report.add(broken_line[0], "transcript.unfinished", message, Severity.INFORMATION)
+    elif broken_line is not None:
+        _report_broken(path, text, broken_line, report)
     return parsed
 
 
-def _report_broken(path: str, text: str, last: tuple[Span, str], report: Report) -> None:
+def _report_broken(path: str, text: str, broken_line: tuple[Span, str], report: Report) -> None:
     """Report a line that is not JSON, with its error if the line is short."""
-    (start, end), error = last
+    (start, end), error = broken_line
     if "\0" in text[start:end]:
         message = "The line is not JSON: it holds NUL characters, as after a crash. It is left out."
         report.add(Span(start, end), "transcript.json", message)

@@ -45,21 +45,21 @@ def unsent(values: Sequence[dict[str, Any]], report: Report) -> list[tuple[int, 
         return []
     spoken = _Spoken(values)
     texts = []
-    for at, place in sorted(_sent(values, operations, spoken, report)):
-        text = values[place]["content"]
+    for at, text_at in sorted(_find_sent(values, operations, spoken, report)):
+        text = values[text_at]["content"]
         if spoken.take(text):
             continue
         if _NOTIFICATION.match(text):
             report.leave("notification", _NOTIFIED)
         else:
-            texts.append((at, place))
+            texts.append((at, text_at))
     return texts
 
 
-def _sent(
+def _find_sent(
     values: Sequence[dict[str, Any]], operations: Sequence[int], spoken: "_Spoken", report: Report
 ) -> Iterator[tuple[int, int]]:
-    """Where each text of the queue was sent, and its record; those that were taken back are counted."""
+    """Yield where each text of the queue was sent, and its record. Texts that were taken back are counted."""
     reasons = any(text_in(values[at], "reason") for at in operations)
     queue = _Queue(values)
     for at in operations:
@@ -68,21 +68,21 @@ def _sent(
             case "enqueue" if text_in(value, "content"):
                 queue.add(at)
             case "dequeue":
-                place = queue.pop(None)
-                if place is not None and not spoken.follows(at, values[place]["content"]):
-                    yield at, place
+                text_at = queue.pop(None)
+                if text_at is not None and not spoken.follows(at, values[text_at]["content"]):
+                    yield at, text_at
             case "remove":
-                place = queue.pop(value.get("content"))
+                text_at = queue.pop(value.get("content"))
                 reason = text_in(value, "reason")
-                if place is None or spoken.take(values[place]["content"]):
+                if text_at is None or spoken.take(values[text_at]["content"]):
                     continue
                 if reason == _ABSORBED or not (reason or reasons):
-                    yield at, place
+                    yield at, text_at
                 else:
                     report.leave("taken-back", _TAKEN_BACK)
             case "popAll":
                 report.leave("taken-back", _TAKEN_BACK, len(queue.clear()))
-    yield from ((place, place) for place in queue.clear())
+    yield from ((text_at, text_at) for text_at in queue.clear())
 
 
 class Waiting:
@@ -94,7 +94,7 @@ class Waiting:
         self._open: set[str] = set()  # calls without a result
         self._read = 0  # messages
 
-    def before(self, at: int, messages: Sequence[Message]) -> list[int]:
+    def take_before(self, at: int, messages: Sequence[Message]) -> list[int]:
         """The records to insert before the record `at`, after these messages."""
         for message in messages[self._read :]:
             if message.role == "assistant":
@@ -108,9 +108,9 @@ class Waiting:
             self._next += 1
         return places
 
-    def rest(self) -> list[int]:
+    def take_rest(self) -> list[int]:
         """The records that are still to be inserted."""
-        places = [place for _, place in self._texts[self._next :]]
+        places = [text_at for _, text_at in self._texts[self._next :]]
         self._next = len(self._texts)
         return places
 
@@ -123,21 +123,21 @@ class _Queue:
         self._places: OrderedDict[int, None] = OrderedDict()
         self._by_text: dict[str, deque[int]] = {}
 
-    def add(self, place: int) -> None:
-        self._places[place] = None
-        self._by_text.setdefault(self._values[place]["content"].strip(), deque()).append(place)
+    def add(self, text_at: int) -> None:
+        self._places[text_at] = None
+        self._by_text.setdefault(self._values[text_at]["content"].strip(), deque()).append(text_at)
 
     def pop(self, text: Any) -> int | None:
         """Take out the oldest one with this text; without a text, the oldest one."""
         if not isinstance(text, str):
-            place = next(iter(self._places), None)
-            text = "" if place is None else self._values[place]["content"]
+            text_at = next(iter(self._places), None)
+            text = "" if text_at is None else self._values[text_at]["content"]
         places = self._by_text.get(text.strip())
         if not places:
             return None
-        place = places.popleft()
-        del self._places[place]
-        return place
+        text_at = places.popleft()
+        del self._places[text_at]
+        return text_at
 
     def clear(self) -> list[int]:
         """Take out all; their places."""
@@ -154,14 +154,14 @@ class _Spoken:
         self._next: list[int] = [-1] * len(values)  # the next record of the user after each one
         self._values = values
         self._lines: tuple[int, set[str]] = (-1, set())  # of the last record that was asked for
-        following = -1
+        next_record = -1
         for at in range(len(values) - 1, -1, -1):
-            self._next[at] = following
+            self._next[at] = next_record
             texts = [text.strip() for text in _texts(values[at])]
             for text in texts:
                 self._counts[text] = self._counts.get(text, 0) + 1
             if texts:
-                following = at
+                next_record = at
 
     def take(self, text: str) -> bool:
         """Whether a record has the text; it then stands for no other one."""
@@ -171,12 +171,12 @@ class _Spoken:
 
     def follows(self, at: int, text: str) -> bool:
         """Whether the user's next record joins the text with others of the queue."""
-        following = self._next[at]
-        if following < 0:
+        next_record = self._next[at]
+        if next_record < 0:
             return False
-        if self._lines[0] != following:
-            joined = (text.split("\n") for text in _texts(self._values[following]))
-            self._lines = (following, {line.strip() for lines in joined for line in lines})
+        if self._lines[0] != next_record:
+            joined = (text.split("\n") for text in _texts(self._values[next_record]))
+            self._lines = (next_record, {line.strip() for lines in joined for line in lines})
         lines = [line.strip() for line in text.strip().split("\n")]
         return len(lines) < len(self._lines[1]) and all(line in self._lines[1] for line in lines)
 

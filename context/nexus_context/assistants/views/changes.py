@@ -58,8 +58,8 @@ class AssistantChange(msgspec.Struct, frozen=True):
         changes = (FileChange(path, before.get(path, 0), after.get(path, 0)) for path in paths)
         return tuple(
             sorted(
-                (one for one in changes if one.before != one.after),
-                key=lambda one: (-abs(one.after - one.before), one.path),
+                (change for change in changes if change.before != change.after),
+                key=lambda change: (-abs(change.after - change.before), change.path),
             )
         )
 
@@ -124,7 +124,9 @@ class RevisionDisk(Disk):
             self._add(line)
         listed = self._run(["ls-files", "-z", "--full-name", "--cached", "--others", "--exclude-standard"])
         self._known = {os.path.join(self.top, os.fsdecode(name)) for name in listed.split(b"\0") if name}
-        self._known_directories = {above for path in self._known for above in _above(path, self.top)}
+        self._known_directories = {
+            directory for path in self._known for directory in _directories_above(path, self.top)
+        }
 
     def data(self, path: str) -> bytes | None:
         path = self.real(path)
@@ -152,20 +154,31 @@ class RevisionDisk(Disk):
     def real(self, path: str) -> str:
         path = os.path.normpath(path)
         for _ in range(_MOST_LINKS):
-            link = next((one for one in (path, *_above(path, self.top)) if self._is_link(one)), None)
+            link = next(
+                (
+                    candidate
+                    for candidate in (path, *_directories_above(path, self.top))
+                    if self._is_link(candidate)
+                ),
+                None,
+            )
             if link is None:
                 break
             target = os.fsdecode(self._git(["cat-file", "blob", self._blobs[link][1]]) or b"")
-            rest = os.path.relpath(path, link)
-            path = os.path.normpath(os.path.join(os.path.dirname(link), target, rest))
+            relative_path = os.path.relpath(path, link)
+            path = os.path.normpath(os.path.join(os.path.dirname(link), target, relative_path))
         return super().real(path) if self._is_unchanged(path) else path
 
     def entries(self, path: str) -> list[tuple[str, Entry]]:
         path = self.real(path)
         then = self._children.get(path, {})
         now = super().entries(path) if path in self._children or self._is_unchanged(path) else []
-        others = [one for one in now if one[0] not in then and self._is_unchanged(os.path.join(path, one[0]))]
-        return [*then.items(), *others]
+        new_entries = [
+            entry
+            for entry in now
+            if entry[0] not in then and self._is_unchanged(os.path.join(path, entry[0]))
+        ]
+        return [*then.items(), *new_entries]
 
     def _run(self, arguments: Sequence[str]) -> bytes:
         return self._git(arguments) or b""
@@ -179,10 +192,10 @@ class RevisionDisk(Disk):
         path = os.path.join(self.top, os.fsdecode(name))
         self._blobs[path] = (mode, identifier)
         entry: Entry = "link" if mode == _LINK else "file"
-        for above in _above(path, self.top):
-            children = self._children.setdefault(above, {})
+        for directory in _directories_above(path, self.top):
+            children = self._children.setdefault(directory, {})
             children[os.path.basename(path)] = entry
-            path, entry = above, "directory"
+            path, entry = directory, "directory"
 
     def _is_link(self, path: str) -> bool:
         return path in self._blobs and self._blobs[path][0] == _LINK
@@ -192,7 +205,7 @@ class RevisionDisk(Disk):
         return path not in self._known and path not in self._known_directories and path not in self._blobs
 
 
-def _above(path: str, root: str) -> Iterator[str]:
+def _directories_above(path: str, root: str) -> Iterator[str]:
     """The directories from a path up to the root, if it is inside."""
     while path.startswith(root.rstrip(os.sep) + os.sep) and path != root:
         path = os.path.dirname(path)

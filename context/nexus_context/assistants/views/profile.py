@@ -39,7 +39,7 @@ from nexus_context.assistants.views.set_up import is_set_up
 from nexus_context.errors import Problem, Severity, Span
 from nexus_context.tokens import TokenCounter, count_spans, counter_for
 
-ASSISTANTS: tuple[Assistant, ...] = tuple(each.instructions.assistant for each in PROGRAMS.values())
+ASSISTANTS: tuple[Assistant, ...] = tuple(program.instructions.assistant for program in PROGRAMS.values())
 _LONGEST_IMPORT = 200  # bytes of a file that is an import and nothing else
 _TEMPLATES = re.compile(r"(?:^|/)(?:[^/]*[_.-])?(?:templates?|skeleton|assets)/")
 """Directories of files for other projects, or for those to be made."""
@@ -77,15 +77,15 @@ def read_profile(
                 sent,
                 files,
                 disk=disk,
-                paths=paths | {each.path for each in later},
+                paths=paths | {file.path for file in later},
                 folder=surroundings.folder,
             )
         )
     )
-    explained = {each.path for each in (*settings.problems, *sent.problems)}
+    explained = {problem.path for problem in (*settings.problems, *sent.problems)}
     is_here = is_set_up(name, surroundings, disk)
-    scopes = {part.scope for block in blocks for part in block.parts} | {each.scope for each in later}
-    unexplained = tuple(each for each in ignored if is_here and each.path not in explained)
+    scopes = {part.scope for block in blocks for part in block.parts} | {file.scope for file in later}
+    unexplained = tuple(file for file in ignored if is_here and file.path not in explained)
     replaced_servers: list[Problem] = []
     servers = read_servers(name, settings, disk.anew(), problems=replaced_servers)
     return Profile(
@@ -94,8 +94,8 @@ def read_profile(
         user_home=surroundings.user_home,
         blocks=blocks,
         later=tuple(
-            replace(each, tokens=counter.count(disk.text(each.path) or "") if counted else 0)
-            for each in later
+            replace(file, tokens=counter.count(disk.text(file.path) or "") if counted else 0)
+            for file in later
         ),
         ignored=ignored,
         problems=(
@@ -124,7 +124,7 @@ def _counted(block: SentBlock, counter: TokenCounter) -> SentBlock:
 
 def _later(sent: Sent, files: InstructionFiles, *, folder: str, paths: set[str]) -> list[LaterFile]:
     """What is sent when something happens: rules, nested files, and the texts of skills and agents."""
-    later = {each.path: each for each in sent.later}
+    later = {file.path: file for file in sent.later}
     for path in files.nested:
         if os.path.basename(path) in sent.nested_names and path not in paths and is_within(path, folder):
             later.setdefault(path, LaterFile(path, "nested", NESTED_WHEN))
@@ -140,15 +140,15 @@ def _later(sent: Sent, files: InstructionFiles, *, folder: str, paths: set[str])
 def _ignored(
     assistant: Assistant, sent: Sent, files: InstructionFiles, *, disk: Disk, paths: set[str], folder: str
 ) -> Iterator[IgnoredFile]:
-    reasons = {each.path: each for each in sent.ignored if each.path not in paths}
+    reasons = {file.path: file for file in sent.ignored if file.path not in paths}
     real_paths = {disk.real(path) for path in paths}
     sent_texts = _TextFinder(disk, paths)
     for path in (*files.around, *files.nested):
         if path in paths or (path not in reasons and disk.real(path) in real_paths):
             continue
         ignored = reasons.pop(path, None)
-        same = _explain_same_text(path, sent_texts, paths, disk=disk)
-        yield same or ignored or _explain_unread(assistant, sent, path, folder)
+        duplicate = _explain_same_text(path, sent_texts, paths, disk=disk)
+        yield duplicate or ignored or _explain_unread(assistant, sent, path, folder)
     yield from reasons.values()
 
 
@@ -163,13 +163,13 @@ class _TextFinder:
         self._by_text: dict[int, dict[bytes | None, str]] = {}
 
     def find(self, path: str) -> str | None:
-        """The first file with the bytes of the one at a path, None also for an empty one."""
+        """Find the first file with the same bytes as `path`; None also if `path` is empty."""
         size = self._disk.size(path)
         if not size or size not in self._by_size:
             return None
         if size not in self._by_text:
             same_size = reversed(self._by_size[size])
-            self._by_text[size] = {self._disk.data(each): each for each in same_size}
+            self._by_text[size] = {self._disk.data(other_path): other_path for other_path in same_size}
         data = self._disk.data(path)
         return None if data is None else self._by_text[size].get(data)
 
@@ -177,13 +177,13 @@ class _TextFinder:
 def _explain_same_text(
     path: str, sent_texts: _TextFinder, paths: AbstractSet[str], *, disk: Disk
 ) -> IgnoredFile | None:
-    """Which of the files that are sent has the text of another file or is imported by it."""
+    """Explain an unread file that repeats a sent file or only imports it; None for other files."""
     size, directory = disk.size(path), os.path.dirname(path)
     if not size:
         return None
-    same = sent_texts.find(path)
-    if same is not None:
-        reason = f"It has the same text as {os.path.relpath(same, directory)}, which is read."
+    same_text_path = sent_texts.find(path)
+    if same_text_path is not None:
+        reason = f"It has the same text as {os.path.relpath(same_text_path, directory)}, which is read."
         return IgnoredFile(path, reason, is_problem=False)
     text = (disk.text(path) or "").strip() if size < _LONGEST_IMPORT else ""
     target = os.path.normpath(os.path.join(directory, text.removeprefix("@")))
@@ -194,7 +194,7 @@ def _explain_same_text(
 
 
 def _explain_unread(assistant: Assistant, sent: Sent, path: str, folder: str) -> IgnoredFile:
-    """Why an assistant does not send a file that its own module does not list."""
+    """Explain why an assistant does not send a file that its own module does not list."""
     name = os.path.basename(path)
     owner = _owner(path)
     if owner is not None and owner.assistant is not assistant:
@@ -203,7 +203,7 @@ def _explain_unread(assistant: Assistant, sent: Sent, path: str, folder: str) ->
     if explained is not None:
         return explained
     reason = f"{assistant.title} reads {assistant.reads}, not {name}."
-    if any(each.rpartition("/")[2] == name for each in assistant.names):
+    if any(read_name.rpartition("/")[2] == name for read_name in assistant.names):
         reason = f"{assistant.title} does not read {name} in this place."
         if is_within(os.path.dirname(path), folder):
             reason = f"{assistant.title} reads {name} of the folder where it runs, not of those below."
@@ -219,7 +219,7 @@ def _own_places() -> tuple[tuple[str, InstructionReader], ...]:
 def _owner(path: str) -> InstructionReader | None:
     """The assistant whose own place a file is in, None for other files."""
     path = path.replace(os.sep, "/")
-    return next((reader for place, reader in _own_places() if place in path), None)
+    return next((reader for own_place, reader in _own_places() if own_place in path), None)
 
 
 def _refused_problems(disk: Disk) -> Iterator[Problem]:
@@ -241,13 +241,13 @@ def _unread_problems(
     """
     reads_project = scopes & {"project", "parent", "local"}
     severity = Severity.INFORMATION if reads_project else Severity.WARNING
-    for each in ignored:
-        owner = _owner(each.path)
-        inner = each.path.removeprefix(surroundings.folder).replace(os.sep, "/")
-        is_inside = is_within(each.path, surroundings.folder)
-        if not each.is_problem or not is_inside or _TEMPLATES.search(inner):
+    for file in ignored:
+        owner = _owner(file.path)
+        inner = file.path.removeprefix(surroundings.folder).replace(os.sep, "/")
+        is_inside = is_within(file.path, surroundings.folder)
+        if not file.is_problem or not is_inside or _TEMPLATES.search(inner):
             continue
         if owner is None or owner.assistant is assistant:
-            message = f"{assistant.title} does not read this file. {each.reason}"
-            yield Problem(each.path, Span(0, 0), "assistant.unread", severity, message=message)
+            message = f"{assistant.title} does not read this file. {file.reason}"
+            yield Problem(file.path, Span(0, 0), "assistant.unread", severity, message=message)
             severity = Severity.INFORMATION
