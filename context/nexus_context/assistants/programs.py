@@ -185,8 +185,10 @@ PROGRAMS: Mapping[str, Program] = {
     )
 }
 """By name, in the order of columns."""
-WITH_SESSIONS: Mapping[str, Program] = {name: each for name, each in PROGRAMS.items() if each.has_sessions}
-WITH_SETUP: Mapping[str, Program] = {name: each for name, each in PROGRAMS.items() if each.has_setup}
+WITH_SESSIONS: Mapping[str, Program] = {
+    name: program for name, program in PROGRAMS.items() if program.has_sessions
+}
+WITH_SETUP: Mapping[str, Program] = {name: program for name, program in PROGRAMS.items() if program.has_setup}
 
 
 def readable_programs(place: "Place") -> Mapping[str, Program]:

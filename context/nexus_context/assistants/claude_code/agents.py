@@ -59,25 +59,27 @@ def claude_agents(
 ) -> Iterator[SentBlock]:
     """The prompt of the agent that runs, and the block of agents; Claude Code lists its own besides."""
     denied = {rule for value in settings.each("permissions", "deny") for rule in value}
-    found = [agent for file in _files(disk, settings, "agents", problems) for agent in _agent(file, problems)]
+    candidates = [
+        agent for file in _files(disk, settings, "agents", problems) for agent in _agent(file, problems)
+    ]
     for plugin in enabled_plugins(disk, settings):
         for file in plugin_files(disk, plugin, "agents", problems):
-            *above, name = file.steps
-            prefix = ":".join((plugin.name, *above, ""))
+            *parent_steps, name = file.steps
+            prefix = ":".join((plugin.name, *parent_steps, ""))
             description = f"Agent from {plugin.name} plugin"
             fields = {"name": name.removesuffix(".md"), "description": description, **file.fields}
-            found.extend(_agent(file._replace(fields=fields), problems, prefix))
-    agents = choose(found, _AGENTS, settings.where, disk=disk, ignored=ignored, problems=problems)
-    for each in agents:
-        if each.name == settings.value("agent") and each.text:
-            part = SentPart(each.text, "agent", each.path, content=Span(0, len(each.text)))
+            candidates.extend(_agent(file._replace(fields=fields), problems, prefix))
+    agents = choose(candidates, _AGENTS, settings.where, disk=disk, ignored=ignored, problems=problems)
+    for agent in agents:
+        if agent.name == settings.value("agent") and agent.text:
+            part = SentPart(agent.text, "agent", agent.path, content=Span(0, len(agent.text)))
             yield SentBlock("instructions", "system", (part,), complete=False)
     if not denied.isdisjoint(_TOOL):
         return
-    listed = (each for each in agents if denied.isdisjoint(f"{tool}({each.name})" for tool in _TOOL))
+    listed = (agent for agent in agents if denied.isdisjoint(f"{tool}({agent.name})" for tool in _TOOL))
     parts = tuple(
-        SentPart(f"{each.line}\n", "agent", each.path, content=Span(0, len(each.line)))
-        for each in sorted(listed, key=lambda each: _order(each.name))
+        SentPart(f"{agent.line}\n", "agent", agent.path, content=Span(0, len(agent.line)))
+        for agent in sorted(listed, key=lambda agent: _order(agent.name))
     )
     if parts:
         yield SentBlock("agents", "system", parts, complete=False)
@@ -87,19 +89,21 @@ def read_output_style(
     disk: Disk, settings: AssistantSettings, *, ignored: list[IgnoredFile], problems: list[Problem]
 ) -> Iterator[SentBlock]:
     """The text of the chosen style, if a file has it: Claude Code's own styles are none of the user's."""
-    wanted = settings.value("outputStyle")
+    style_name = settings.value("outputStyle")
     styles = [("", file) for file in _files(disk, settings, "output-styles", [])]
     for plugin in enabled_plugins(disk, settings):
         for file in plugin_files(disk, plugin, "output-styles", []):
             styles.append((f"{plugin.name}:", file))
-            if wanted is None and is_true(file.fields.get("force-for-plugin")):
-                wanted = f"{plugin.name}:{_style_name(file)}"
-    found = [
+            if style_name is None and is_true(file.fields.get("force-for-plugin")):
+                style_name = f"{plugin.name}:{_style_name(file)}"
+    style_definitions = [
         _Definition(f"{prefix}{_style_name(file)}", file.body.strip(), file.path, file.scope)
         for prefix, file in styles
-        if f"{prefix}{_style_name(file)}" == wanted
+        if f"{prefix}{_style_name(file)}" == style_name
     ]
-    for style in choose(found, _STYLES, settings.where, disk=disk, ignored=ignored, problems=problems):
+    for style in choose(
+        style_definitions, _STYLES, settings.where, disk=disk, ignored=ignored, problems=problems
+    ):
         header = f"<system-reminder>\n# Output Style: {style.name}\n"
         text = SentPart(style.text, "settings", style.path, content=Span(0, len(style.text)))
         parts = (SentPart(header, "program"), text, SentPart("\n</system-reminder>", "program"))

@@ -38,17 +38,17 @@ class AnswerKeys:
         self._last = ""  # uuid of the last record
 
     def key_of(self, record: ClaudeCodeRecord) -> str:
-        """The key of the answer that a record is of, or that it follows; empty for neither."""
+        """The key of the answer that a record belongs to or follows; empty for neither."""
         uuid, parent = record.uuid or "", self._last
         if "parentUuid" in record.value:
             parent = record.parent or ""
         self._last = uuid or self._last
         if uuid in self._answers:
             return self._answers[uuid][0]
-        before, is_answer = self._answers.get(parent, ("", False))
-        key, is_linked = before, parent in self._answers
+        parent_key, is_answer = self._answers.get(parent, ("", False))
+        key, is_linked = parent_key, parent in self._answers
         if record.kind == "assistant":
-            key, is_answer = self._key(record, before if is_linked else None, is_next=is_answer), True
+            key, is_answer = self._key(record, parent_key if is_linked else None, is_next=is_answer), True
         elif record.results or record.kind in ("attachment", "system", "progress"):
             is_answer = False
         else:
@@ -57,15 +57,15 @@ class AnswerKeys:
             self._answers[uuid] = key, is_answer
         return key
 
-    def _key(self, record: ClaudeCodeRecord, before: str | None, *, is_next: bool) -> str:
+    def _key(self, record: ClaudeCodeRecord, parent_key: str | None, *, is_next: bool) -> str:
         message, request = record.message_id or "", text(record.value.get("requestId")) or ""
         latest = self._latest.get(message, "")
-        if latest and before in (latest, None):
-            known = self._requests.get(latest, "")
-            if request == known and (request or is_next):
+        if latest and parent_key in (latest, None):
+            known_request = self._requests.get(latest, "")
+            if request == known_request and (request or is_next):
                 return latest
-            if not (request and known) and is_next:
-                self._requests[latest] = request or known
+            if not (request and known_request) and is_next:
+                self._requests[latest] = request or known_request
                 return latest
         key = f"{message}:{request}"
         if key in self._requests:
@@ -89,21 +89,26 @@ def usage_of_models(models: dict[str, dict[str, Any]]) -> Usage:
 
 
 def request_of(record: ClaudeCodeRecord, usage: dict[str, Any], key: str) -> AssistantRequest:
-    """The request of an answer, as one of its records says."""
+    """Read the request of an answer from one of its records."""
     modes = tuple(mode for name in _MODES if (mode := text(usage.get(name))) and mode not in PLAIN)
     searches = count(usage.get("server_tool_use"), "web_search_requests")
-    own = BilledUsage(record.model, usage_of(usage), _written_1h(usage), modes, searches=searches)
+    total = BilledUsage(record.model, usage_of(usage), _written_1h(usage), modes, searches=searches)
     parts = [
         (
-            each.get("type"),
-            BilledUsage(text(each.get("model")) or record.model, usage_of(each), _written_1h(each), modes),
+            iteration.get("type"),
+            BilledUsage(
+                text(iteration.get("model")) or record.model,
+                usage_of(iteration),
+                _written_1h(iteration),
+                modes,
+            ),
         )
-        for each in objects_in(usage.get("iterations"))
+        for iteration in objects_in(usage.get("iterations"))
     ]
-    window = next((part for kind, part in reversed(parts) if kind in _WINDOWS), own)
-    billed = [part for _, part in parts]
-    if len(billed) < 2 or not _covers(sum_usages(part.usage for part in billed), own.usage):
-        window, billed = own, []
+    window = next((usage_part for kind, usage_part in reversed(parts) if kind in _WINDOWS), total)
+    billed = [usage_part for _, usage_part in parts]
+    if len(billed) < 2 or not _covers(sum_usages(usage_part.usage for usage_part in billed), total.usage):
+        window, billed = total, []
     elif searches:
         billed.append(BilledUsage(record.model, Usage(), modes=modes, searches=searches))
     return AssistantRequest(
@@ -138,12 +143,12 @@ def _written_1h(usage: dict[str, Any]) -> int:
     return count(usage.get("cache_creation"), "ephemeral_1h_input_tokens")
 
 
-def _covers(sum_: Usage, part: Usage) -> bool:
+def _covers(sum_: Usage, total_usage: Usage) -> bool:
     return (
-        sum_.fresh >= part.fresh
-        and sum_.cache_read >= part.cache_read
-        and sum_.cache_write >= part.cache_write
-        and sum_.output >= part.output
+        sum_.fresh >= total_usage.fresh
+        and sum_.cache_read >= total_usage.cache_read
+        and sum_.cache_write >= total_usage.cache_write
+        and sum_.output >= total_usage.output
     )
 
 

@@ -71,7 +71,7 @@ class _Matter(NamedTuple):
 
 
 def check_definitions(disk: Disk, where: Surroundings, names: FileNames) -> Iterator[Problem]:
-    """What is wrong with the front matter of agents, skills and commands; not of those of plugins."""
+    """Report what is wrong with the front matter of agents, skills and commands, except those of plugins."""
     for kind, fields in _TOOLS.items():
         for file in markdown_files(disk, definition_directories(disk, where, kind), []):
             if kind == "skills" and os.path.basename(file.path) != "SKILL.md":
@@ -82,8 +82,8 @@ def check_definitions(disk: Disk, where: Surroundings, names: FileNames) -> Iter
             if kind == "agents":
                 yield from _check_words(matter)
                 yield from _check_hooks(matter, disk, where)
-            for field, what in _NAMED[kind]:
-                yield from _check_names(matter, field, what, names)
+            for field, name_kind in _NAMED[kind]:
+                yield from _check_names(matter, field, name_kind, names)
 
 
 def _read(disk: Disk, path: str) -> _Matter:
@@ -91,19 +91,21 @@ def _read(disk: Disk, path: str) -> _Matter:
     matter, body = split_front_matter(text)
     read = read_matter(matter) or NO_FIELDS
     start = max(text.find(matter or ""), 0)
-    places = {name: Span(start + each.start, start + each.end) for name, each in read.places.items()}
+    places = {name: Span(start + span.start, start + span.end) for name, span in read.places.items()}
     return _Matter(path, text[: len(text) - len(body)], read.values, places)
 
 
 def _check_tools(matter: _Matter, field: str, follows: str, names: FileNames) -> Iterator[Problem]:
     servers = matter.fields.get("mcpServers")
     items = servers if isinstance(servers, list) else ()
-    own = {name for each in items if isinstance(each, dict) for name in each}
+    own_servers = {name for item in items if isinstance(item, dict) for name in item}
     for text in tool_names(matter.fields.get(field)):
         name = text.partition("(")[0]
         fault = None if "*" in name or not name else rule_fault(name, "deny")
         server, _, tool = name.removeprefix("mcp__").partition("__")
-        close = names.near("server", server) if name.startswith("mcp__") and server not in own else None
+        close = (
+            names.near("server", server) if name.startswith("mcp__") and server not in own_servers else None
+        )
         if close is not None:
             written = f"mcp__{close}__{tool}" if tool else f"mcp__{close}"
             yield _named(matter, field, name, f"No file has the server `{server}`: {follows}.", close=written)
@@ -121,7 +123,7 @@ def _check_words(matter: _Matter) -> Iterator[Problem]:
         text = value.lower() if field == "effort" else value
         if text not in ("", *words, _EARLIER_MODE) and not text.isdecimal():
             message = f"Claude Code does not heed this `{field}`: it is {listed(words)}."
-            close = next((each for each in words if each.lower() == value.lower()), None)
+            close = next((word for word in words if word.lower() == value.lower()), None)
             yield _named(matter, field, value, message, close=close, effect="no-effect")
 
 

@@ -65,7 +65,7 @@ def definition_directories(disk: Disk, surroundings: Surroundings, kind: str) ->
         projects.append(DefinitionDirectory(os.path.join(directory, ".claude", kind), scope))
         if disk.exists(os.path.join(directory, GIT)):
             break
-    has_some = any(disk.is_directory(each.path) for each in projects)
+    has_some = any(disk.is_directory(project.path) for project in projects)
     if repository is not None and repository.main != repository.root and not has_some:
         projects.append(DefinitionDirectory(os.path.join(repository.main, ".claude", kind), "parent"))
     return [
@@ -81,7 +81,7 @@ def markdown_files(
     """The Markdown files in and below directories, by their paths; each file and directory once."""
     visited: set[str] = set()
     for directory in directories:
-        for path in sorted(_below(disk, directory.path, visited)):
+        for path in sorted(_markdown_below(disk, directory.path, visited)):
             real = disk.real(path)
             if real not in visited:
                 visited.add(real)
@@ -90,12 +90,12 @@ def markdown_files(
 
 def plugin_files(disk: Disk, plugin: Plugin, kind: str, problems: list[Problem]) -> Iterator[DefinitionFile]:
     """The Markdown files of a kind that a plugin has."""
-    for place in plugin.places(kind):
-        if disk.is_file(place):
-            directory = DefinitionDirectory(os.path.dirname(place), "user")
-            yield read_definition(disk, place, directory, problems)
+    for path in plugin.places(kind):
+        if disk.is_file(path):
+            directory = DefinitionDirectory(os.path.dirname(path), "user")
+            yield read_definition(disk, path, directory, problems)
         else:
-            yield from markdown_files(disk, [DefinitionDirectory(place, "user")], problems)
+            yield from markdown_files(disk, [DefinitionDirectory(path, "user")], problems)
 
 
 def read_definition(
@@ -124,7 +124,7 @@ def not_heeded(path: str, message: str) -> Problem:
     return Problem(path, Span(0, 3), NO_EFFECT, Severity.WARNING, message=message)
 
 
-def _below(disk: Disk, directory: str, visited: set[str]) -> Iterator[str]:
+def _markdown_below(disk: Disk, directory: str, visited: set[str]) -> Iterator[str]:
     real = disk.real(directory)
     if real in visited:
         return
@@ -132,6 +132,6 @@ def _below(disk: Disk, directory: str, visited: set[str]) -> Iterator[str]:
     for name, kind in disk.entries(directory):
         path = os.path.join(directory, name)
         if kind != "file" and disk.is_directory(path):
-            yield from _below(disk, path, visited)
+            yield from _markdown_below(disk, path, visited)
         elif name.endswith(".md") and disk.is_file(path) and len(disk.data(path) or b"") <= _LARGEST:
             yield path

@@ -42,7 +42,7 @@ class OriginRecords(NamedTuple):
     cost_usd: float = 0.0
 
     def subtract_stated(self, usage: Usage, cost_usd: float, own_tokens: int) -> tuple[Usage, float]:
-        """Subtract what the origin stated, if the statement still covers the session's `own_tokens` (rule 3)."""
+        """Subtract what the origin stated, if the rest still covers the session's `own_tokens` (rule 3)."""
         if self.usage is None or usage.sent - self.usage.sent < own_tokens:
             return usage, cost_usd
         return subtract_usage(usage, self.usage), cost_usd - self.cost_usd

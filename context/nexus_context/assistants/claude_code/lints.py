@@ -76,7 +76,7 @@ def _check_rules(document: JsonDocument, file: AssistantSettingsFile, kind: str)
 
 
 def _check_shadows(disk: Disk, settings: AssistantSettings) -> Iterator[Problem]:
-    """Rules that another one decides before."""
+    """Report rules whose calls another rule decides first."""
     documents = {file.path: file.document for file in settings.files}
     home, counts = settings.where.user_home + os.sep, Counter[tuple[str, str]]()
     for rule, by in find_shadowed(read_permissions(settings, disk.real)):
@@ -85,7 +85,7 @@ def _check_shadows(disk: Disk, settings: AssistantSettings) -> Iterator[Problem]
         if document is None or counts[rule.path, rule.kind] > MOST:
             continue
         path = f"~/{by.path[len(home) :]}" if by.path.startswith(home) else by.path
-        place = "" if by.path == rule.path else f" of {path}"
+        suffix = "" if by.path == rule.path else f" of {path}"
         is_same = by.kind == rule.kind
-        text = f"`{by.text}`" if is_same else f"`{by.text}` in `{by.kind}`{place}"
+        text = f"`{by.text}`" if is_same else f"`{by.text}` in `{by.kind}`{suffix}"
         yield shadow_problem(document.path, rule.span, text, "counts first", is_same=is_same)

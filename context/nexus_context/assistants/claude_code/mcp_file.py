@@ -87,13 +87,13 @@ def check_unread_files(disk: Disk, folder: str) -> Iterator[Problem]:
 
 
 def _refused(document: JsonDocument) -> Problem | None:
-    """Why a whole file brings no server."""
-    syntax = [each for each in document.problems if each.severity is Severity.ERROR]
-    first = min(syntax, key=lambda each: each.span) if syntax else None
+    """Explain why Claude Code reads no server of a file."""
+    syntax = [problem for problem in document.problems if problem.severity is Severity.ERROR]
+    first_problem = min(syntax, key=lambda problem: problem.span) if syntax else None
     span, message, fix = Span(0, 0), "It needs `mcpServers`, an object.", None
     value = document.value if isinstance(document.value, dict) else {}
-    if first is not None:
-        span, message, fix = first.span, first.message, first.fix
+    if first_problem is not None:
+        span, message, fix = first_problem.span, first_problem.message, first_problem.fix
     elif isinstance(value.get("mcpServers"), dict):
         return None
     elif isinstance(value.get("servers"), dict):
@@ -107,8 +107,8 @@ def _refused(document: JsonDocument) -> Problem | None:
 
 
 def _entry_problem(document: JsonDocument, name: str, entry: Any) -> Problem | None:
-    """Why Claude Code skips a server."""
-    place = document.key_span(("mcpServers", name)) or Span(0, 0)
+    """Explain why Claude Code skips a server."""
+    span = document.key_span(("mcpServers", name)) or Span(0, 0)
     fix = None
     kind = entry.get("type", "stdio") if isinstance(entry, dict) else "stdio"
     if name in RESERVED:
@@ -119,26 +119,26 @@ def _entry_problem(document: JsonDocument, name: str, entry: Any) -> Problem | N
         fix = Fix('Add `"type": "http"`', (Edit(Span(start, start), '"type": "http", '),))
     elif not isinstance(kind, str) or kind not in _TYPES:
         message = "`type` must be stdio, http, streamable-http, sse or ws."
-        place = document.span(("mcpServers", name, "type"))
+        span = document.span(("mcpServers", name, "type"))
     else:
-        found = conform(document, ("mcpServers", name), _TYPES[kind], family="assistant")
-        if not found:
+        problems = conform(document, ("mcpServers", name), _TYPES[kind], family="assistant")
+        if not problems:
             return None
-        first = min(found, key=lambda each: each.span)
-        place, message, fix = first.span, first.message, first.fix
+        first_problem = min(problems, key=lambda problem: problem.span)
+        span, message, fix = first_problem.span, first_problem.message, first_problem.fix
     message = f"Claude Code skips the server {name!r}. {message}"
-    return Problem(document.path, place, "assistant.no-effect", Severity.WARNING, message=message, fix=fix)
+    return Problem(document.path, span, "assistant.no-effect", Severity.WARNING, message=message, fix=fix)
 
 
 def _sentence_problem(document: JsonDocument, name: str, entry: dict[str, Any]) -> Problem | None:
-    """A command with its arguments in one text. A path may have blanks in it, and a name has none."""
+    """Report a command with its arguments in one text. A path may have blanks in it, a name has none."""
     command = entry["command"] if entry.get("type", "stdio") == "stdio" else ""
-    first, *others = command.split() or [""]
-    if not others or any(mark in first for mark in "/\\$"):
+    program, *arguments = command.split() or [""]
+    if not arguments or any(mark in program for mark in "/\\$"):
         return None
-    place = document.span(("mcpServers", name, "command"))
+    span = document.span(("mcpServers", name, "command"))
     message = f"Claude Code cannot start {name!r}: `command` is one program. Put the rest into `args`."
-    return Problem(document.path, place, "assistant.no-effect", Severity.WARNING, message=message)
+    return Problem(document.path, span, "assistant.no-effect", Severity.WARNING, message=message)
 
 
 def _meaningless_keys(document: JsonDocument, name: str, entry: dict[str, Any]) -> Iterator[Problem]:

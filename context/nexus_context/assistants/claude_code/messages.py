@@ -208,7 +208,7 @@ class _Reader:
         return self._first_above(at, visited)
 
     def _first_above(self, at: int, visited: set[int]) -> int | None:
-        """Find the nearest record above `at` that is not visited. Each visited record is skipped only once."""
+        """Find the nearest record above `at` that is not visited; each visited one is skipped only once."""
         passed = [at]
         while (nearest_above := self.above[passed[-1]]) >= 0 and nearest_above in visited:
             passed.append(nearest_above)

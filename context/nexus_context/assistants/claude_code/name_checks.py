@@ -62,27 +62,27 @@ class FileNames:
 
 
 def check_names(disk: Disk, settings: AssistantSettings, names: FileNames) -> Iterator[Problem]:
-    """The names in settings that no file has, where one has a name that is almost the same."""
+    """Report the names in settings that no file has, if a file has almost the same name."""
     for file in settings.files:
         if file.document is not None:
             yield from _check_uses(disk, file.document, file.values, names)
     path, state = read_state(disk, settings.where)
-    place = ("projects", settings.where.folder)
-    values = value_at(state, place)
+    pointer = ("projects", settings.where.folder)
+    values = value_at(state, pointer)
     if isinstance(values, dict) and any(names.near(use.kind, use.name) for use in _uses(values)):
         document = read_document(disk, path)  # which may have megabytes
         if document is not None:
-            yield from _check_uses(disk, document, values, names, place=place)
+            yield from _check_uses(disk, document, values, names, base_pointer=pointer)
 
 
 def _check_uses(
-    disk: Disk, document: JsonDocument, values: Any, names: FileNames, *, place: Pointer = ()
+    disk: Disk, document: JsonDocument, values: Any, names: FileNames, *, base_pointer: Pointer = ()
 ) -> Iterator[Problem]:
     for use in _uses(values):
         close = names.near(use.kind, use.name)
         if close is None or disk.text(document.path) is None:
             continue
-        pointer = (*place, *use.pointer)
+        pointer = (*base_pointer, *use.pointer)
         key = document.key_span(pointer) if use.pointer[0] == "skillOverrides" else None
         span = key or document.span(pointer)
         text = as_json(use.before + close + use.behind)
@@ -113,9 +113,9 @@ def _uses(values: Any) -> Iterator[_Use]:
 
 
 def _items(value: Any) -> list[tuple[int, str]]:
-    """The texts of a list, with their places."""
+    """The texts of a list, each with its index."""
     items = enumerate(value if isinstance(value, list) else ())
-    return [(index, each) for index, each in items if isinstance(each, str) and each]
+    return [(index, text) for index, text in items if isinstance(text, str) and text]
 
 
 def _names(disk: Disk, where: Surroundings, kind: str) -> Iterator[str]:
@@ -131,18 +131,25 @@ def _names(disk: Disk, where: Surroundings, kind: str) -> Iterator[str]:
             yield os.path.basename(path).removesuffix(".md")
     else:
         names = [
-            each for above in parents(where.folder) for each in read_mcp_file(disk, f"{above}/{NAME}").servers
+            server_name
+            for directory in parents(where.folder)
+            for server_name in read_mcp_file(disk, f"{directory}/{NAME}").servers
         ]
         if kind in ("server", SERVER):
             _, state = read_state(disk, where)
             projects = state.get("projects")
             states = [state, *(projects.values() if isinstance(projects, dict) else ())]
-            names += [name for each in states if isinstance(each, dict) for name in server_names(each)]
+            names += [
+                name
+                for project_state in states
+                if isinstance(project_state, dict)
+                for name in server_names(project_state)
+            ]
         yield from (re.sub(r"[^a-zA-Z0-9_-]", "_", name) if kind == "server" else name for name in names)
 
 
 def _entries(disk: Disk, where: Surroundings, kind: str) -> list[str]:
     """The paths in the directories of a kind."""
-    above = (os.path.join(each, ".claude") for each in parents(where.folder))
-    places = [os.path.join(each, kind) for each in (config_directory(where), *above)]
-    return [os.path.join(place, name) for place in places for name, _ in disk.entries(place)]
+    project_directories = (os.path.join(folder, ".claude") for folder in parents(where.folder))
+    directories = [os.path.join(root, kind) for root in (config_directory(where), *project_directories)]
+    return [os.path.join(directory, name) for directory in directories for name, _ in disk.entries(directory)]

@@ -55,11 +55,11 @@ class PermissionSettings(msgspec.Struct, frozen=True):
 
     def matching(self, kind: RuleKind, tool: str) -> tuple[PermissionRule, ...]:
         """The rules of a kind for a tool, whatever their patterns."""
-        found = self.found.get((kind, tool))
-        if found is None:
-            found = tuple(rule for rule in self.rules[kind] if covers_tool(rule, tool))
-            self.found[kind, tool] = found
-        return found
+        tool_rules = self.found.get((kind, tool))
+        if tool_rules is None:
+            tool_rules = tuple(rule for rule in self.rules[kind] if covers_tool(rule, tool))
+            self.found[kind, tool] = tool_rules
+        return tool_rules
 
     def covering(
         self, kind: RuleKind, tool: str, path: str, *, is_linked: bool = True
@@ -69,7 +69,8 @@ class PermissionSettings(msgspec.Struct, frozen=True):
         return [
             rule
             for rule in self.matching(kind, tool)
-            if rule.pattern is not None and any(covers_path(rule, each, self) for each in paths)
+            if rule.pattern is not None
+            and any(covers_path(rule, candidate_path, self) for candidate_path in paths)
         ]
 
     def holds(self, path: str) -> bool:
@@ -101,16 +102,16 @@ def read_permissions(
             modes.append(named)
         if is_trusted:
             added = permissions.get("additionalDirectories")
-            directories += [each for each in added or () if isinstance(each, str)]
+            directories += [directory for directory in added or () if isinstance(directory, str)]
     chosen = mode or modes[-1]
     is_disabled = "disable" in settings.each("permissions", "disableBypassPermissionsMode")
     if chosen == "bypassPermissions" and is_disabled:
         chosen = "default"
-    roots = (absolute_path(each, where.folder, where.user_home) for each in directories)
+    roots = (absolute_path(directory, where.folder, where.user_home) for directory in directories)
     return PermissionSettings(
         folder=where.folder,
         user_home=where.user_home,
-        rules={kind: tuple(each) for kind, each in rules.items()},
+        rules={kind: tuple(kind_rules) for kind, kind_rules in rules.items()},
         mode=chosen,
         roots=tuple(map(real_path, roots)),
         bases={file.path: _base(file, where.folder) for file in settings.files},
@@ -165,7 +166,7 @@ def absolute_path(path: str, folder: str, user_home: str) -> str:
 @functools.lru_cache(maxsize=4096)
 def wildcard(pattern: str) -> re.Pattern[str]:
     """The pattern with `*` for any text."""
-    return re.compile(with_stars([re.escape(part) for part in pattern.split("*")], ".*"), re.DOTALL)
+    return re.compile(with_stars([re.escape(text) for text in pattern.split("*")], ".*"), re.DOTALL)
 
 
 @functools.lru_cache(maxsize=4096)
@@ -179,8 +180,8 @@ def _ignore_pattern(pattern: str) -> re.Pattern[str]:
             runs[-1].append(_segment(segment))
     if "/" not in pattern.rstrip("/") and runs[0]:
         runs.insert(0, [])  # it is not anchored
-    first, *deeper = ("/".join(run) for run in runs)
-    text = first
+    first_run, *deeper = ("/".join(run) for run in runs)
+    text = first_run
     for index, run in enumerate(run for run in deeper if run):
         slash = "/" if text and index == 0 else ""
         text += f"{slash}(?>(?:[^/]+/)*?{run}(?![^/]))/?"

@@ -76,23 +76,26 @@ def _path(settings: PermissionSettings, call: ExplainedCall, name: str) -> str:
 
 
 def _decide_read(settings: PermissionSettings, path: str) -> Decision:
-    whole = {
+    blanket_rules = {
         kind: [rule for rule in settings.matching(kind, "Read") if rule.pattern is None] for kind in KINDS
     }
-    covering = {kind: [*whole[kind], *settings.covering(kind, "Read", path)] for kind in KINDS}
+    covering = {kind: [*blanket_rules[kind], *settings.covering(kind, "Read", path)] for kind in KINDS}
     if covering["deny"] or covering["ask"]:
         return _ruled(covering["deny"], covering["ask"], covering["allow"])
     if settings.holds(path):
         return Decision("allowed", "Files of the folder are read without a question.")
     real = settings.real_path(path)
-    reached = [each for tool in ("Read", "Edit") for each in settings.covering("allow", tool, real)]
+    reached = [rule for tool in ("Read", "Edit") for rule in settings.covering("allow", tool, real)]
     return _ruled(
-        [], [], [*whole["allow"], *reached], "The file is outside of the folder, and no rule allows it."
+        [],
+        [],
+        [*blanket_rules["allow"], *reached],
+        "The file is outside of the folder, and no rule allows it.",
     )
 
 
 def _decide_write(settings: PermissionSettings, tool: str, path: str) -> Decision:
-    denying = [each for name in ("Edit", "Read") for each in settings.covering("deny", name, path)]
+    denying = [rule for name in ("Edit", "Read") for rule in settings.covering("deny", name, path)]
     asking, allowing = (
         [
             *(rule for rule in settings.rules[kind] if rule.tool == tool and rule.pattern is None),

@@ -40,7 +40,7 @@ def check_plugin(disk: Disk, where: Surroundings, schema: dict[str, Any]) -> Ite
 
 
 def _check_manifest(document: JsonDocument, disk: Disk, folder: str) -> Iterator[Problem]:
-    error = next((each for each in document.problems if each.severity is Severity.ERROR), None)
+    error = next((problem for problem in document.problems if problem.severity is Severity.ERROR), None)
     if error is not None or not isinstance(document.value, dict):
         message = _REFUSED + ("the manifest must be an object." if error is None else error.message)
         span = document.span(()) if error is None else error.span
@@ -52,9 +52,9 @@ def _check_manifest(document: JsonDocument, disk: Disk, folder: str) -> Iterator
         yield settings_problem(document, "void", document.span(("name",)), message)
     for finding in find_mismatches(document.value, table()["plugin"]):
         yield mismatch_problem(document, finding, "void", _REFUSED)
-    known = table()["plugin"]["properties"]
+    known_keys = table()["plugin"]["properties"]
     for key in document.value:
-        if key not in known:
+        if key not in known_keys:
             message = f"Claude Code has no key `{key}` in a manifest, and does not heed it."
             yield settings_problem(document, "no-effect", (key,), message)
     for key, suffix in table()["pluginPaths"].items():

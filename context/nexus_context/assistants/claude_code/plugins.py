@@ -42,7 +42,9 @@ class Plugin(NamedTuple):
         value = self.manifest.get(KEYS[kind])
         named = [value] if isinstance(value, str) else texts_of(value)
         usual = [] if named and kind not in _ADDED else [kind]
-        return [os.path.normpath(os.path.join(self.root, each)) for each in (*usual, *named)]
+        return [
+            os.path.normpath(os.path.join(self.root, relative_path)) for relative_path in (*usual, *named)
+        ]
 
 
 def enabled_plugins(disk: Disk, settings: AssistantSettings) -> Iterator[Plugin]:
@@ -51,11 +53,11 @@ def enabled_plugins(disk: Disk, settings: AssistantSettings) -> Iterator[Plugin]
     enabled: dict[str, Any] = {}
     for value in settings.each("enabledPlugins"):
         enabled.update(value)
-    known = read_json(disk, os.path.join(config, "plugins", "known_marketplaces.json"))
+    marketplaces = read_json(disk, os.path.join(config, "plugins", "known_marketplaces.json"))
     installed = read_json(disk, os.path.join(config, "plugins", "installed_plugins.json")).get("plugins")
     for key in (key for key, is_on in enabled.items() if is_on is True):
         name, _, market = key.partition("@")
-        marketplace = known.get(market)
+        marketplace = marketplaces.get(market)
         if isinstance(marketplace, dict):
             entries = installed.get(key) if isinstance(installed, dict) else None
             root = _root(disk, settings, name, marketplace, entries=entries)
@@ -86,17 +88,17 @@ def _root(
     source, location = marketplace.get("source"), marketplace.get("installLocation")
     if isinstance(source, dict) and source.get("source") == "directory" and isinstance(location, str):
         listed = read_json(disk, os.path.join(location, MARKETPLACE)).get("plugins")
-        for each in listed if isinstance(listed, list) else ():
-            if isinstance(each, dict) and each.get("name") == name and isinstance(each.get("source"), str):
-                return os.path.normpath(os.path.join(location, each["source"]))
+        for entry in listed if isinstance(listed, list) else ():
+            if isinstance(entry, dict) and entry.get("name") == name and isinstance(entry.get("source"), str):
+                return os.path.normpath(os.path.join(location, entry["source"]))
         return None
     repository = find_working_tree(disk, settings.where.folder)
     homes = (None, settings.where.folder, *(() if repository is None else (repository.root,)))
-    for each in entries if isinstance(entries, list) else ():
+    for entry in entries if isinstance(entries, list) else ():
         if (
-            isinstance(each, dict)
-            and each.get("projectPath") in homes
-            and isinstance(each.get("installPath"), str)
+            isinstance(entry, dict)
+            and entry.get("projectPath") in homes
+            and isinstance(entry.get("installPath"), str)
         ):
-            return str(each["installPath"])
+            return str(entry["installPath"])
     return None

@@ -48,14 +48,14 @@ def _continues(records: Records, parents: Sequence[str], is_agent: bool) -> bool
 
 
 def _list_waiting(records: Records) -> list[int]:
-    """The records of the user's texts that still wait in the queue."""
+    """The indexes of the records whose texts still wait in the queue."""
     waiting: list[int] = []
     for at, record in enumerate(records):
         match record.queue_operation:
             case "enqueue":
                 waiting.append(at)
             case "dequeue" | "remove":
-                texts = [records[place].value.get("content") for place in waiting]
+                texts = [records[index].value.get("content") for index in waiting]
                 text = record.value.get("content")
                 if waiting:
                     del waiting[texts.index(text) if text in texts else 0]

@@ -92,12 +92,12 @@ def may_be_tool(name: str) -> bool:
 def near_tool(name: str) -> str | None:
     """The tool that is meant by a name with other letters."""
     names = sorted(tool_names())
-    return next((each for each in names if each.lower() == name.strip().lower()), meant(name, names))
+    return next((tool for tool in names if tool.lower() == name.strip().lower()), meant(name, names))
 
 
 def _split(text: str) -> tuple[str, str | None] | None:
     """The name and the content of a rule, without a look at either; None if it is no rule."""
-    start, end = _place(text, "("), _place(text, ")", last=True)
+    start, end = _find_sign(text, "("), _find_sign(text, ")", from_end=True)
     if start == end == -1:
         return text, None
     name = text[: max(start, 0)]
@@ -105,15 +105,15 @@ def _split(text: str) -> tuple[str, str | None] | None:
     return (name, text[start + 1 : end]) if is_rule else None
 
 
-def _place(text: str, sign: str, *, last: bool = False) -> int:
-    """Where a sign stands first or last that is not escaped, or -1."""
+def _find_sign(text: str, sign: str, *, from_end: bool = False) -> int:
+    """The position of the first sign that is not escaped, or `from_end` of the last; -1 without one."""
     if "\\" not in text:
-        return text.rfind(sign) if last else text.find(sign)
-    return next(iter(_places(text, sign)[-1 if last else 0 :]), -1)
+        return text.rfind(sign) if from_end else text.find(sign)
+    return next(iter(_sign_positions(text, sign)[-1 if from_end else 0 :]), -1)
 
 
-def _places(text: str, sign: str) -> list[int]:
-    return [each.start(1) for each in re.finditer(rf"(?<!\\)(?:\\\\)*({re.escape(sign)})", text)]
+def _sign_positions(text: str, sign: str) -> list[int]:
+    return [match.start(1) for match in re.finditer(rf"(?<!\\)(?:\\\\)*({re.escape(sign)})", text)]
 
 
 def _parsed(name: str, content: str | None) -> ParsedRule:
@@ -155,7 +155,7 @@ def _fault(text: str, parts: tuple[str, str | None] | None, kind: str) -> RuleFa
     if name and "_" not in tool and tool[0] != tool[0].upper():
         return RuleFault("left-out", "The name of a tool begins with a capital letter.", near)
     is_escaped = content and re.search(r"(?:^|[^\\])\\[()]", content)
-    if content and is_escaped and len(_places(content, "(")) != len(_places(content, ")")):
+    if content and is_escaped and len(_sign_positions(content, "(")) != len(_sign_positions(content, ")")):
         return RuleFault("left-out", "`\\(` and `\\)` must be in pairs beside other parentheses.")
     if is_unbracketed or ("*" not in tool and not may_be_tool(tool)):
         return RuleFault("matches-nothing", f"Claude Code has no tool `{tool}`.", near)
@@ -167,26 +167,26 @@ def _fault(text: str, parts: tuple[str, str | None] | None, kind: str) -> RuleFa
 def _forms_of(tool: str, kind: str) -> tuple[_Form, ...]:
     """The forms of rules for a tool in a list."""
     forms = (_Form(**row) for row in table()["forms"])
-    return tuple(each for each in forms if kind in each.lists and re.fullmatch(each.tool, tool, re.DOTALL))
+    return tuple(form for form in forms if kind in form.lists and re.fullmatch(form.tool, tool, re.DOTALL))
 
 
 def _opening(content: str) -> RuleFault | None:
-    """What else a rule for commands allows because of its stars."""
+    """Report a rule for commands whose stars allow other commands, too."""
     words = content.split()
-    first = next((at for at, word in enumerate(words) if not _ASSIGNMENT.match(word)), -1)
-    command = words[first] if first >= 0 else ""
-    if not _OPERATOR.match(command) and any(_place(word, "*") >= 0 for word in words[:first]):
+    command_at = next((at for at, word in enumerate(words) if not _ASSIGNMENT.match(word)), -1)
+    command = words[command_at] if command_at >= 0 else ""
+    if not _OPERATOR.match(command) and any(_find_sign(word, "*") >= 0 for word in words[:command_at]):
         reason = f"`*` is also blanks: the rule may allow another command with `{command}` later in its line."
         return RuleFault("reads-otherwise", reason)
-    if len(words) < 3 or _place(words[0], "*") >= 0:
+    if len(words) < 3 or _find_sign(words[0], "*") >= 0:
         return None
     for at, word in enumerate(words[1:], 1):
         if _OPERATOR.match(word):
             return None
-        if _place(word, "*") < 0 and not word.startswith("-"):
+        if _find_sign(word, "*") < 0 and not word.startswith("-"):
             reason = (
                 f"`*` before the rest of the command is any option of `{words[0]}`, too. Write what you mean."
             )
-            is_open = any(_place(each, "*") >= 0 for each in words[:at])
+            is_open = any(_find_sign(word, "*") >= 0 for word in words[:at])
             return RuleFault("reads-otherwise", reason) if is_open else None
     return None

@@ -23,7 +23,7 @@ PROMPT_EVENT = "UserPromptSubmit"
 
 
 def _list_files(options: SetupChoices, place: SetupPlace) -> tuple[SettingsFile, ...]:
-    own = place.environ.get("CLAUDE_CONFIG_DIR")
+    config_directory = place.environ.get("CLAUDE_CONFIG_DIR")
     hooks = [
         hook_entry(("hooks", event), {"type": "command", "command": command, "timeout": TIMEOUT_S})
         for event, command in hook_commands("claude-code", EVENTS, PROMPT_EVENT, options)
@@ -31,8 +31,8 @@ def _list_files(options: SetupChoices, place: SetupPlace) -> tuple[SettingsFile,
     line = {"type": "command", "command": shlex.join((*options.command, "statusline"))}
     server = {"type": "stdio", **server_command(options), "env": {}}
     settings, servers = (
-        join(own or join(place.home, ".claude"), "settings.json"),
-        join(own or place.home, ".claude.json"),
+        join(config_directory or join(place.home, ".claude"), "settings.json"),
+        join(config_directory or place.home, ".claude.json"),
     )
     if options.scope == "project":
         settings, servers = join(place.folder, ".claude", "settings.json"), join(place.folder, ".mcp.json")

@@ -49,14 +49,19 @@ def find_shadowed(settings: PermissionSettings) -> Iterator[Shadow]:
     """The rules that decide nothing."""
     order = {path: at for at, path in enumerate(settings.bases)}
     short: dict[RuleKind, list[PermissionRule]] = {
-        kind: [each for each in rules if len(each.text) <= LONGEST] for kind, rules in settings.rules.items()
+        kind: [rule for rule in rules if len(rule.text) <= LONGEST] for kind, rules in settings.rules.items()
     }
     indexes: dict[RuleKind, _Index] = {kind: _index(settings, rules) for kind, rules in short.items()}
     for kind, rules in short.items():
-        own = {path: _index(settings, [each for each in rules if each.path == path]) for path in order}
+        file_indexes = {
+            path: _index(settings, [rule for rule in rules if rule.path == path]) for path in order
+        }
         for rule in rules:
-            stronger = (indexes[each].covering(_starts(settings, rule, each)) for each in STRONGER[kind])
-            for by in (*stronger, own[rule.path].covering(_starts(settings, rule, kind))):
+            stronger = (
+                indexes[stronger_kind].covering(_starts(settings, rule, stronger_kind))
+                for stronger_kind in STRONGER[kind]
+            )
+            for by in (*stronger, file_indexes[rule.path].covering(_starts(settings, rule, kind))):
                 is_before = by is not None and by is not rule and order[by.path] <= order[rule.path]
                 if by is not None and is_before and not _counts_first(rule, by):
                     yield Shadow(rule, by)
@@ -73,15 +78,15 @@ def _index(settings: PermissionSettings, rules: Iterable[PermissionRule]) -> _In
     texts: dict[str, PermissionRule] = {}
     for rule in rules:
         texts.setdefault(_text(settings, rule), rule)
-    kept: list[str] = []
+    shortest_texts: list[str] = []
     for text in sorted(texts):
-        if not kept or not text.startswith(kept[-1]):
-            kept.append(text)
-    return _Index(texts, kept)
+        if not shortest_texts or not text.startswith(shortest_texts[-1]):
+            shortest_texts.append(text)
+    return _Index(texts, shortest_texts)
 
 
 def _text(settings: PermissionSettings, rule: PermissionRule) -> str:
-    """What everything begins with that a rule covers."""
+    """The text with which every call begins that a rule covers."""
     tool, pattern = rule.tool, rule.pattern
     if tool.startswith("mcp__"):
         server = f"{tool.removesuffix('*').removesuffix('__')}__"
@@ -94,25 +99,27 @@ def _text(settings: PermissionSettings, rule: PermissionRule) -> str:
             return f"Bash {start}{' ' if pattern.endswith((':*', ' *')) else ''}"
     if tool not in ("Read", "Edit"):
         return f"{tool} {pattern}{_END}"
-    place = _place(settings, rule)
-    return f"{tool} {place}/" if place else f"{tool} glob {pattern}{_END}"  # which is below no place
+    target = _target_path(settings, rule)
+    return f"{tool} {target}/" if target else f"{tool} glob {pattern}{_END}"  # which is below no place
 
 
 def _starts(settings: PermissionSettings, rule: PermissionRule, by: RuleKind) -> Iterator[str]:
-    """The texts that what covers a rule may be the beginning of."""
+    """Yield the texts that a covering rule's text may be a prefix of."""
     yield _text(settings, rule)
     pattern = rule.pattern or ""
     if rule.tool == "Bash" and pattern and "\\" not in pattern:
         yield f"Bash {pattern.partition('*')[0]}" if "*" in pattern else f"Bash {pattern} "
-    place = _place(settings, rule) if rule.tool in ("Read", "Edit") and pattern else None
-    for tool in ("Read", "Edit") if place else ():
-        if place and (tool == rule.tool or (tool == "Read" and by == "deny")):
-            yield f"{tool} {place}/"
-            below = place.removeprefix(f"{settings.folder.lower()}/")
-            yield from (f"{tool} {name}/" for name in below.split("/") if not below.startswith("/"))
+    target = _target_path(settings, rule) if rule.tool in ("Read", "Edit") and pattern else None
+    for tool in ("Read", "Edit") if target else ():
+        if target and (tool == rule.tool or (tool == "Read" and by == "deny")):
+            yield f"{tool} {target}/"
+            relative_path = target.removeprefix(f"{settings.folder.lower()}/")
+            yield from (
+                f"{tool} {name}/" for name in relative_path.split("/") if not relative_path.startswith("/")
+            )
 
 
-def _place(settings: PermissionSettings, rule: PermissionRule) -> str | None:
+def _target_path(settings: PermissionSettings, rule: PermissionRule) -> str | None:
     """The absolute path that a rule is about, or the name at every depth; None for a pattern."""
     text = (rule.pattern or "").removeprefix("./").removesuffix("/**").rstrip("/").lower()
     if not text or _PATTERN & set(text) or os.pardir in text.split("/"):

@@ -129,11 +129,11 @@ class ClaudeCodeSteps:
                 yield from self._definitions("", snapshot)
             return
         rendered = record.value.get("rendered")
-        sent = [_text_of(part.get("content")) for part in objects_in(rendered)]
+        texts = [_text_of(part.get("content")) for part in objects_in(rendered)]
         if rendered is None:  # before 2.1.330
             prompt = attachment.get("prompt")
-            sent = [_text_of(prompt or attachment.get("content"))]
-        for words in sent:
+            texts = [_text_of(prompt or attachment.get("content"))]
+        for words in texts:
             if words:
                 category = "user" if kind == "queued_command" else "attachments"
                 yield WindowText(category, words, "" if category == "user" else kind, id=uuid)  # type: ignore[arg-type]
@@ -206,13 +206,15 @@ def _system(record: ClaudeCodeRecord) -> Iterator[Step]:
 
 def _numbers(version: Any) -> tuple[int, ...]:
     parts = version.split(".") if isinstance(version, str) else []
-    return tuple(int(part) for part in parts if part.isascii() and part.isdecimal() and len(part) < 10)
+    return tuple(
+        int(digits) for digits in parts if digits.isascii() and digits.isdecimal() and len(digits) < 10
+    )
 
 
 def _preserved(about: Mapping[str, Any]) -> frozenset[str]:
     messages, segment = about.get("preservedMessages"), about.get("preservedSegment")
     if isinstance(messages, dict) and isinstance(messages.get("uuids"), list):
-        return frozenset(str(one) for one in messages["uuids"])
+        return frozenset(str(uuid) for uuid in messages["uuids"])
     if isinstance(segment, dict):
         return frozenset(str(segment.get(name)) for name in ("headUuid", "tailUuid"))
     return frozenset()
@@ -235,8 +237,8 @@ def _files(attachment: dict[str, Any]) -> Iterator[tuple[str, str]]:
 def _result(part: dict[str, Any], uuid: str) -> ToolOutput:
     content = part.get("content")
     images = sum(
-        isinstance(one, dict) and one.get("type") in ("image", "document")
-        for one in (content if isinstance(content, list) else ())
+        isinstance(block, dict) and block.get("type") in ("image", "document")
+        for block in (content if isinstance(content, list) else ())
     )
     is_error = part.get("is_error") is True
     name, units = str(part.get("tool_use_id")), images * IMAGE_UNITS
@@ -257,4 +259,4 @@ def _text_of(content: Any) -> str:
     texts = (
         part if isinstance(part, str) else part.get("text") for part in parts if isinstance(part, dict | str)
     )
-    return "\n".join(one for one in texts if isinstance(one, str))
+    return "\n".join(words for words in texts if isinstance(words, str))

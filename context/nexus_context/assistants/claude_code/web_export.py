@@ -48,11 +48,11 @@ def convert(records: Sequence[Record], report: Report, _entire: bool) -> list[Co
         draft = Draft(report)
         draft.model = text_in(chat, "model")
         for number, message in _branch(chat, report):
-            place = record._replace(place=f"{record.place}, message {number}")
+            message_record = record._replace(place=f"{record.place}, message {number}")
             if isinstance(message, dict) and message.get("sender") == "assistant":
-                _add_answer(draft, place, message)
+                _add_answer(draft, message_record, message)
             else:
-                _add_message(draft, place, message)
+                _add_message(draft, message_record, message)
         conversations.append(
             draft.conversation(name=text_in(chat, "name") or "", session_id=text_in(chat, "uuid"))
         )
@@ -118,10 +118,10 @@ def _add_answer(draft: Draft, record: Record, message: dict[str, Any]) -> None:
             if answer:
                 draft.add(record, answer.message(timestamp=stamp))
                 answer = AnswerParts()
-            first = waiting.popleft() if waiting else None
-            draft.add(record, _result(block, first, stamp))
-        elif (kept := _block(block)) is not None:
-            answer.add_part(kept)
+            oldest_call = waiting.popleft() if waiting else None
+            draft.add(record, _result(block, oldest_call, stamp))
+        elif (answer_part := _block(block)) is not None:
+            answer.add_part(answer_part)
         else:
             draft.report.leave("block", _BLOCKS, noun="block")
     if answer:

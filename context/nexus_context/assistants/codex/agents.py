@@ -45,8 +45,8 @@ def codex_agents(
     """The block of roles, if there are any."""
     if settings.value("agents", "enabled") is False:
         return
-    found = [role for file in reversed(settings.files) for role in _roles(disk, file, problems)]
-    roles = choose(found, _PREFERENCE, settings.where, disk=disk, ignored=ignored, problems=problems)
+    candidates = [role for file in reversed(settings.files) for role in _roles(disk, file, problems)]
+    roles = choose(candidates, _PREFERENCE, settings.where, disk=disk, ignored=ignored, problems=problems)
     parts = [
         SentPart(f"{role.text}\n", "agent", role.path, content=Span(0, len(role.text)))
         for role in sorted(roles, key=lambda role: role.name)
@@ -76,9 +76,9 @@ def _roles(disk: Disk, file: AssistantSettingsFile, problems: list[Problem]) -> 
         if failure is None:
             yield _role(document.value, path, file.scope)
         else:
-            place, reason = failure
+            location, reason = failure
             message = f"Codex leaves this agent out: {reason}"
-            problems.append(settings_problem(document, "void", place, message))
+            problems.append(settings_problem(document, "void", location, message))
 
 
 def _role(values: dict[str, Any], path: str, scope: Scope) -> ListEntry:
@@ -101,12 +101,12 @@ def _role_files(disk: Disk, directory: str, deepest: int) -> Iterator[str]:
 
 
 def _failure(document: TomlDocument, needed: Iterable[str]) -> tuple[Any, str] | None:
-    """Why Codex leaves a file out, and where."""
+    """Explain where and why Codex leaves a file out; None if it reads the file."""
     if document.failure is not None:
         span, reason = document.failure
         return span, f"this is no valid TOML. {reason}. Correct the line."
-    own = {key: value for key, value in document.value.items() if key not in _OWN_KEYS}
-    for finding in find_mismatches(own, load_schema(SCHEMA)):
+    config_values = {key: value for key, value in document.value.items() if key not in _OWN_KEYS}
+    for finding in find_mismatches(config_values, load_schema(SCHEMA)):
         if finding.detail == "unknown-key":
             return finding.pointer, f"it knows no key `{finding.pointer[-1]}` there. Remove it."
         return finding.pointer, finding.message

@@ -38,7 +38,7 @@ def _texts(matter: str) -> dict[str, str | None] | None:
     except UnreadableError:
         return None
     values = {name: fields.get(name) for name in TEXTS}
-    return values if all(each is None or isinstance(each, str) for each in values.values()) else None
+    return values if all(value is None or isinstance(value, str) for value in values.values()) else None
 
 
 def _plain(text: str) -> Any:

@@ -21,9 +21,9 @@ def _read_servers(disk: Disk, settings: AssistantSettings) -> Iterator[Assistant
     yield from merged_servers(
         ((file.path, file.scope, file.values.get("mcp_servers")) for file in settings.files), "Codex"
     )
-    own = settings.files[:2]
-    if not is_trusted(disk, settings.where, own):
-        for _, path in reversed(project_files(disk, settings.where, own)):
+    base_files = settings.files[:2]
+    if not is_trusted(disk, settings.where, base_files):
+        for _, path in reversed(project_files(disk, settings.where, base_files)):
             for name in server_names(read_toml(disk, path).value, "mcp_servers"):
                 yield AssistantServer(name, path, "project", start="off", reason=_NOT_TRUSTED)
 

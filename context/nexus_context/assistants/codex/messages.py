@@ -146,9 +146,11 @@ class _Rollout:
         messages = self._draft.messages
         self._starts += [at for at in range(self._scanned, len(messages)) if _begins_turn(messages[at])]
         if self._starts:
-            first = max(len(self._starts) - turns, 0)
-            self._report.leave("branch", _ROLLED_BACK, self._draft.cut(self._starts[first]), "message")
-            del self._starts[first:]
+            first_removed = max(len(self._starts) - turns, 0)
+            self._report.leave(
+                "branch", _ROLLED_BACK, self._draft.cut(self._starts[first_removed]), "message"
+            )
+            del self._starts[first_removed:]
         self._scanned = len(messages)
 
 
@@ -164,8 +166,8 @@ def _lines(record: Record) -> Iterator[Record]:
 
 def _first_text(item: dict[str, Any]) -> str:
     content = item.get("content")
-    first = content[0] if isinstance(content, list) and content else None
-    return text_in(first, "text") or ""
+    first_part = content[0] if isinstance(content, list) and content else None
+    return text_in(first_part, "text") or ""
 
 
 def _begins_turn(message: Message) -> bool:

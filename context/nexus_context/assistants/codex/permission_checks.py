@@ -19,7 +19,7 @@ _STRICTNESS: tuple[RuleKind, ...] = ("allow", "ask", "deny")
 
 
 def check_rules(disk: Disk, settings: AssistantSettings) -> Iterator[Problem]:
-    """The rules that decide nothing, of those that count in a folder."""
+    """Report the rules of a folder that decide nothing."""
     rules = read_rules(settings, disk)
     if rules.refused is not None:
         path, span, why = rules.refused
@@ -30,16 +30,19 @@ def check_rules(disk: Disk, settings: AssistantSettings) -> Iterator[Problem]:
         compared = listed[:MOST_RULES]
         for at, rule in enumerate(compared):
             covering = (
-                each
-                for place, each in enumerate(compared)
-                if _covers(each, rule)
-                and (_strictness(each), place < at or not _covers(rule, each)) > (_strictness(rule), False)
+                other_rule
+                for other_at, other_rule in enumerate(compared)
+                if _covers(other_rule, rule)
+                and (_strictness(other_rule), other_at < at or not _covers(rule, other_rule))
+                > (_strictness(rule), False)
             )
             by = max(covering, key=_strictness, default=None)
             if by is None or name != rule.pattern[0][0]:  # a rule is in the list of each of its first words
                 continue
-            home, own = (os.path.dirname(os.path.dirname(each.rule.path)) for each in (by, rule))
-            if order[home] <= order[own]:
+            by_home, rule_home = (
+                os.path.dirname(os.path.dirname(command_rule.rule.path)) for command_rule in (by, rule)
+            )
+            if order[by_home] <= order[rule_home]:
                 is_same, text = by.rule.kind == rule.rule.kind, f"`{by.rule.text}`"
                 yield shadow_problem(rule.rule.path, rule.rule.span, text, "is stricter", is_same=is_same)
 
@@ -49,7 +52,7 @@ def _strictness(rule: CommandRule) -> int:
 
 
 def _covers(by: CommandRule, rule: CommandRule) -> bool:
-    """Whether a rule is about all commands that another one is about."""
+    """Whether `by` covers every command that `rule` covers."""
     return len(by.pattern) <= len(rule.pattern) and all(
-        set(words) <= set(others) for words, others in zip(rule.pattern, by.pattern, strict=False)
+        set(words) <= set(by_words) for words, by_words in zip(rule.pattern, by.pattern, strict=False)
     )

@@ -85,9 +85,9 @@ def base_of(session: AssistantSession) -> ForkBase:
     return read_base(session.path, find_rollout(session.path, session.fork_of))
 
 
-def _from_start(path: str, first: Iterable[CodexRecord], changed: str) -> AssistantSession | None:
+def _from_start(path: str, first_records: Iterable[CodexRecord], changed: str) -> AssistantSession | None:
     session = None
-    for record in first:
+    for record in first_records:
         payload = record.payload
         if record.kind == "session_meta" and session is None:
             session = AssistantSession(
@@ -108,9 +108,9 @@ def _from_start(path: str, first: Iterable[CodexRecord], changed: str) -> Assist
     return session
 
 
-def _from_end(session: AssistantSession, last: Iterable[CodexRecord]) -> AssistantSession:
+def _from_end(session: AssistantSession, last_records: Iterable[CodexRecord]) -> AssistantSession:
     changes: dict[str, Any] = {}
-    for record in last:
+    for record in last_records:
         if "changed" not in changes and (time := text_in(record.value, "timestamp")):
             changes["changed"] = time
         if "last" not in changes and record.payload_kind == "token_count":

@@ -214,4 +214,4 @@ def _texts(parts: Any) -> str:
     if not isinstance(parts, list):
         return ""
     texts = (part.get("text") for part in parts if isinstance(part, dict))
-    return "\n".join(one for one in texts if isinstance(one, str))
+    return "\n".join(words for words in texts if isinstance(words, str))

@@ -95,40 +95,48 @@ ASSISTANT = Assistant(
 def read_copilot(disk: Disk, settings: AssistantSettings) -> Sent:
     """What Copilot sends of a folder's files."""
     surroundings = settings.where
-    sent = _Instructions()
+    instructions = _Instructions()
     for switch, names in ALWAYS_BY_SWITCH.items():
         for name in names:
             path = _path(surroundings, name)
             text = (disk.text(path) or "").removeprefix("\ufeff") if disk.is_file(path) else ""
             if not is_on(settings, switch):
                 reason = f"VS Code does not read it: `{switch}` is off{settings.place(switch)}."
-                sent.ignored.append(IgnoredFile(path, reason, is_problem=name not in READ_ELSEWHERE))
+                instructions.ignored.append(IgnoredFile(path, reason, is_problem=name not in READ_ELSEWHERE))
             elif text.strip():
                 scope: Scope = "user" if name.startswith("~") else "project"
-                sent.parts.append(SentPart(text, scope, path, content=Span(0, len(text))))
-    sent.ignored = [each for each in sent.ignored if disk.is_file(each.path)]
+                instructions.parts.append(SentPart(text, scope, path, content=Span(0, len(text))))
+    instructions.ignored = [file for file in instructions.ignored if disk.is_file(file.path)]
     is_applied = is_on(settings, APPLYING)
     locations = instruction_locations(settings)
     for location in dict.fromkeys((*locations, *DEFAULT_LOCATIONS)):
-        place = _path(surroundings, location)
+        location_path = _path(surroundings, location)
         suffix = ".md" if location.endswith(".claude/rules") else SUFFIX
-        for path in [place] if disk.is_file(place) else _instruction_files(disk, place, 0, suffix):
+        for path in (
+            [location_path]
+            if disk.is_file(location_path)
+            else _instruction_files(disk, location_path, 0, suffix)
+        ):
             if location not in locations:
-                sent.ignored.append(
+                instructions.ignored.append(
                     IgnoredFile(path, f"`{LOCATIONS}`{settings.place(LOCATIONS)} leaves out {location}.")
                 )
             elif not is_applied:
                 reason = f"`{APPLYING}` is off{settings.place(APPLYING)}."
-                sent.ignored.append(IgnoredFile(path, reason))
+                instructions.ignored.append(IgnoredFile(path, reason))
             else:
-                _add_instructions(sent, path, disk.text(path) or "", suffix)
+                _add_instructions(instructions, path, disk.text(path) or "", suffix)
     nested = ("AGENTS.md",) if is_on(settings, NESTED) else ()
-    blocks = (SentBlock("instructions", "system", tuple(sent.parts), complete=False),) if sent.parts else ()
+    blocks = (
+        (SentBlock("instructions", "system", tuple(instructions.parts), complete=False),)
+        if instructions.parts
+        else ()
+    )
     return Sent(
         blocks,
-        tuple(sent.later),
-        tuple(sent.ignored),
-        tuple(sent.problems),
+        tuple(instructions.later),
+        tuple(instructions.ignored),
+        tuple(instructions.problems),
         nested_names=nested,
         explain_unread=lambda path: _explain_unread(settings, path),
     )
@@ -156,28 +164,28 @@ class _Instructions:
         self.problems: list[Problem] = []
 
 
-def _add_instructions(sent: _Instructions, path: str, text: str, suffix: str) -> None:
+def _add_instructions(instructions: _Instructions, path: str, text: str, suffix: str) -> None:
     text = text.removeprefix("\ufeff")
     if suffix == SUFFIX:
         header = read_header(path, text)
         body, globs, valid = text[header.body.start : header.body.end], header.applies_to, header.valid
-        for each in header.problems:
-            message = f"Copilot sends this file only where somebody attaches it: {each.message}"
-            if "must be one text" in each.message:
+        for problem in header.problems:
+            message = f"Copilot sends this file only where somebody attaches it: {problem.message}"
+            if "must be one text" in problem.message:
                 message = "Copilot takes no list of globs: write one text, separated by commas."
-            sent.problems.append(
-                replace(each, code="assistant.no-effect", severity=Severity.WARNING, message=message)
+            instructions.problems.append(
+                replace(problem, code="assistant.no-effect", severity=Severity.WARNING, message=message)
             )
     else:  # a rule of Claude Code
         matter, body = markdown.split_front_matter(text)
         globs, valid = ", ".join(field_list(matter, "paths")) or "**", True
     if globs is None:
         reason = f"It {NO_FIELD}." if valid else "Its front matter cannot be read."
-        sent.ignored.append(IgnoredFile(path, reason))
+        instructions.ignored.append(IgnoredFile(path, reason))
     elif _is_everything(globs):
-        sent.parts.append(SentPart(body, "rule", path, content=Span(0, len(body))))
+        instructions.parts.append(SentPart(body, "rule", path, content=Span(0, len(body))))
     else:
-        sent.later.append(LaterFile(path, "rule", f"with requests about files that match {globs}"))
+        instructions.later.append(LaterFile(path, "rule", f"with requests about files that match {globs}"))
 
 
 def _path(surroundings: Surroundings, name: str) -> str:

@@ -72,8 +72,8 @@ def read_settings(disk: Disk, surroundings: Surroundings) -> AssistantSettings:
                 file = AssistantSettingsFile(document.path, scope, values, document)
                 files.append(file)
                 check = _check_servers if name == "mcp.json" else _check_switches
-                found = check(file, surroundings)
-                problems.extend(found)
+                file_problems = check(file, surroundings)
+                problems.extend(file_problems)
                 texts[document.path] = document.text
     problems.extend(_check_approvals(files))
     return AssistantSettings(surroundings, tuple(files), tuple(problems), texts=texts)
@@ -92,7 +92,7 @@ def user_directory(surroundings: Surroundings) -> str:
 
 def is_on(settings: AssistantSettings, switch: str) -> bool:
     """Whether a switch of SWITCHES is on; what is neither true nor false does not count."""
-    values = [each for each in settings.each(switch) if isinstance(each, bool)]
+    values = [value for value in settings.each(switch) if isinstance(value, bool)]
     return values[-1] if values else SWITCHES[switch]
 
 
@@ -108,8 +108,8 @@ def instruction_locations(settings: AssistantSettings) -> list[str]:
 def _check_switches(file: AssistantSettingsFile, _: Surroundings) -> list[Problem]:
     problems = []
     for key in (*SWITCHES, LOCATIONS):
-        wanted = dict if key == LOCATIONS else bool
-        if key in file.values and not isinstance(file.values[key], wanted) and file.document is not None:
+        value_type = dict if key == LOCATIONS else bool
+        if key in file.values and not isinstance(file.values[key], value_type) and file.document is not None:
             form = 'an object such as {"docs/ai": true}' if key == LOCATIONS else "true or false"
             message = f"VS Code does not heed this: `{key}` must be {form}."
             span = file.document.span((key,))
@@ -120,7 +120,7 @@ def _check_switches(file: AssistantSettingsFile, _: Surroundings) -> list[Proble
 
 
 def _check_approvals(files: list[AssistantSettingsFile]) -> Iterator[Problem]:
-    """Rules for commands that match none, and that another one denies, of the same file or of the user's."""
+    """Report rules for commands that match none, and those that another rule denies before."""
     tables = [(file, file.values.get(APPROVALS)) for file in files]
     rules = [(file, table) for file, table in tables if isinstance(table, dict)]
     counting = {name: value for _, table in rules for name, value in table.items()}
@@ -130,7 +130,7 @@ def _check_approvals(files: list[AssistantSettingsFile]) -> Iterator[Problem]:
         for name, value in table.items():
             pattern = _EXPRESSION.fullmatch(name)
             span = file.document.key_span((APPROVALS, name)) if file.document is not None else None
-            by = next((each for each in denied if f"{name} ".startswith(f"{each} ")), None)
+            by = next((prefix for prefix in denied if f"{name} ".startswith(f"{prefix} ")), None)
             if span is not None and pattern is not None and not is_valid_expression(pattern[1]):
                 message = "VS Code matches no command with this: it is not a valid regular expression."
                 yield Problem(file.path, span, "assistant.no-effect", Severity.WARNING, message=message)
@@ -140,7 +140,7 @@ def _check_approvals(files: list[AssistantSettingsFile]) -> Iterator[Problem]:
 
 def _check_servers(file: AssistantSettingsFile, surroundings: Surroundings) -> list[Problem]:
     inputs = file.values.get("inputs")
-    ids = [each.get("id") for each in inputs if isinstance(each, dict)] if isinstance(inputs, list) else []
+    ids = [entry.get("id") for entry in inputs if isinstance(entry, dict)] if isinstance(inputs, list) else []
 
     def judge(name: str) -> Judgement | None:
         kind, _, identifier = name.partition(":")

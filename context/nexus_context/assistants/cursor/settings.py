@@ -24,7 +24,7 @@ KNOWN = frozenset(("userHome", "workspaceFolder", "workspaceFolderBasename", "pa
 
 _RULE = re.compile(r"(\w+)(\(.+\))")
 _OF_OTHERS = {
-    **{each.lower(): each for each in ("Shell", "Read", "Write", "WebFetch", "Mcp")},
+    **{tool.lower(): tool for tool in ("Shell", "Read", "Write", "WebFetch", "Mcp")},
     "bash": "Shell",
     "edit": "Write",
 }
@@ -47,9 +47,9 @@ def read_settings(disk: Disk, surroundings: Surroundings) -> AssistantSettings:
         if document is not None:
             values = document.value if isinstance(document.value, dict) else {}
             files.append(AssistantSettingsFile(document.path, scope, values, document))
-            found = list(check_server_file(document, form))
-            problems.extend(found)
-            if found:
+            file_problems = list(check_server_file(document, form))
+            problems.extend(file_problems)
+            if file_problems:
                 texts[document.path] = document.text
     for name, directory in (("cli-config.json", surroundings.user_home), ("cli.json", surroundings.folder)):
         document = read_document(disk, os.path.join(directory, ".cursor", name))

@@ -20,12 +20,14 @@ PAGE = "https://geminicli.com/docs/tools/mcp-server"
 
 
 def _read_servers(disk: Disk, settings: AssistantSettings) -> Iterator[AssistantServer]:
-    excluded = {_bare(name) for each in settings.each("mcp", "excluded") for name in texts_of(each)}
-    lists = [set(map(_bare, texts_of(each))) for each in settings.each("mcp", "allowed")]
+    excluded = {_bare(name) for value in settings.each("mcp", "excluded") for name in texts_of(value)}
+    lists = [set(map(_bare, texts_of(value))) for value in settings.each("mcp", "allowed")]
     allowed = set[str].intersection(*lists) if lists else set[str]()  # an empty list allows all
     places: list[tuple[str, Scope, Mapping[str, Any]]] = []
     places.extend((file.path, file.scope, file.values) for file in reversed(settings.files))
-    places.extend((each.path, "user", each.values) for each in read_extensions(disk, settings.where))
+    places.extend(
+        (extension.path, "user", extension.values) for extension in read_extensions(disk, settings.where)
+    )
     for path, scope, values in places:
         for name in server_names(values):
             reason = None

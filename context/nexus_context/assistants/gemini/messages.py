@@ -31,12 +31,12 @@ def convert(lines: Sequence[Record], report: Report, entire: bool) -> list[Conve
         session = record.session or session
         if record.rewinds:
             names, name = [*messages], line.value["$rewindTo"]
-            for each in names[names.index(name) if name in names else 0 :]:
-                del messages[each]
+            for removed_name in names[names.index(name) if name in names else 0 :]:
+                del messages[removed_name]
         elif record.name is not None:
             messages[record.name] = line
         elif record.messages is not None:
-            _replace(messages, [line._replace(value=one) for one in record.messages], entire=entire)
+            _replace(messages, [line._replace(value=value) for value in record.messages], entire=entire)
     draft = Draft(report)
     contents = Contents(draft)
     for message in messages.values():
@@ -45,15 +45,18 @@ def convert(lines: Sequence[Record], report: Report, entire: bool) -> list[Conve
 
 
 def _replace(messages: dict[str, Record], listed: Sequence[Record], *, entire: bool) -> None:
-    own = {record.value["id"]: record for record in listed}
+    records_by_id = {record.value["id"]: record for record in listed}
     if entire:
-        own = {**messages, **{name: one for name, one in own.items() if name not in messages}}
+        records_by_id = {
+            **messages,
+            **{name: record for name, record in records_by_id.items() if name not in messages},
+        }
     messages.clear()
-    messages.update(own)
+    messages.update(records_by_id)
 
 
 def _add(contents: Contents, record: Record) -> None:
-    """Add what the model was sent of a message, or answered."""
+    """Add what the model was sent of a message, or what it answered."""
     value, draft = record.value, contents.draft
     kind, parts = value.get("type"), _parts(value.get("content"))
     if kind == "user" and any(map(_is_sent, parts)):
@@ -80,7 +83,7 @@ def _is_sent(part: dict[str, Any]) -> bool:
 
 def _parts(content: Any) -> list[dict[str, Any]]:
     listed = content if isinstance(content, list) else [content]
-    parts = ({"text": one} if isinstance(one, str) else one for one in listed)
+    parts = ({"text": item} if isinstance(item, str) else item for item in listed)
     return [part for part in parts if isinstance(part, dict) and part.get("text") != ""]
 
 

@@ -61,4 +61,4 @@ class GeminiRecord(SessionRecord):
         listed = field(self.value, "$set", "messages") if self.replaces_all else self.value.get("messages")
         if not isinstance(listed, list):
             return None
-        return [one for one in objects_in(listed) if text_in(one, "id") is not None]
+        return [message for message in objects_in(listed) if text_in(message, "id") is not None]

@@ -112,7 +112,7 @@ def read_gemini(disk: Disk, settings: AssistantSettings) -> Sent:
     paths = sorted(set(filter(disk.exists, _project_paths(disk, settings, markers, names, home=home))))
     project = _without_repetitions(disk, paths, user, ignored)
     extensions = sorted(
-        {path for each in read_extensions(disk, surroundings) for path in each.context_files(disk)}
+        {path for extension in read_extensions(disk, surroundings) for path in extension.context_files(disk)}
     )
     problems: list[Problem] = []
     texts = [
@@ -168,7 +168,7 @@ def _project_paths(
 ) -> Iterator[str]:
     """Where the project's files may be: from the root of the folder and of each included directory down."""
     folder = settings.where.folder
-    included = [name for each in settings.each("context", "includeDirectories") for name in texts_of(each)]
+    included = [name for value in settings.each("context", "includeDirectories") for name in texts_of(value)]
     for name in ("", *included):
         if name == "~" or name.startswith("~/"):
             name = settings.where.user_home + name[1:]
@@ -177,7 +177,7 @@ def _project_paths(
         root = _root(disk, start, markers) or start
         for directory in chain[: chain.index(root) + 1]:
             if directory != home:
-                yield from (os.path.join(directory, each) for each in names)
+                yield from (os.path.join(directory, file_name) for file_name in names)
 
 
 def _parts(
@@ -218,17 +218,17 @@ def _root(disk: Disk, folder: str, markers: list[str]) -> str | None:
 
 
 def _without_repetitions(
-    disk: Disk, paths: list[str], before: list[str], ignored: list[IgnoredFile]
+    disk: Disk, paths: list[str], earlier_paths: list[str], ignored: list[IgnoredFile]
 ) -> list[str]:
-    """The paths of files that none of the earlier paths leads to."""
-    seen = {disk.real(path): path for path in before}
+    """The paths whose files no earlier path leads to; the others are added to `ignored`."""
+    path_by_real = {disk.real(path): path for path in earlier_paths}
     result = []
     for path in paths:
         real = disk.real(path)
-        if real in seen:
-            ignored.append(IgnoredFile(path, f"It is the same file as {seen[real]}."))
+        if real in path_by_real:
+            ignored.append(IgnoredFile(path, f"It is the same file as {path_by_real[real]}."))
         else:
-            seen[real] = path
+            path_by_real[real] = path
             result.append(path)
     return result
 

@@ -19,17 +19,17 @@ def is_dangerous(words: list[str]) -> bool:
     match words[:1]:
         case ["ln"]:
             return any(
-                each in ("-s", "--symbolic") or (each[:1] == "-" and each[:2] != "--" and "s" in each)
-                for each in words
+                word in ("-s", "--symbolic") or (word[:1] == "-" and word[:2] != "--" and "s" in word)
+                for word in words
             )
         case ["rm"]:
             return words[1:2] in (["-f"], ["-rf"], ["-fr"])
         case ["find"]:
-            return any(each in tables()["unsafeFind"] for each in words)
+            return any(word in tables()["unsafeFind"] for word in words)
         case [name] if os.path.basename(name) == "rg":
             return any(
-                each in ("--search-zip", "-z") or each.split("=")[0] in ("--pre", "--hostname-bin")
-                for each in words
+                word in ("--search-zip", "-z") or word.split("=")[0] in ("--pre", "--hostname-bin")
+                for word in words
             )
         case _:
             return False
@@ -42,28 +42,33 @@ def only_reads(words: list[str], folder: str, user_home: str, disk: Disk) -> boo
         return _escapes(word, folder, user_home, disk)
 
     words = ["bash" if word == "zsh" else word for word in words]
-    name, rest = (words[0], words[1:]) if words else ("", [])
+    name, arguments = (words[0], words[1:]) if words else ("", [])
     match name:
         case "":
             return False
         case _ if name in tables()["safe"]:
             return True
         case "cd":
-            paths = [each for each in rest if not each.startswith("-")]
+            paths = [argument for argument in arguments if not argument.startswith("-")]
             return not any(map(escapes, paths or ["~"]))
         case _ if name in (*tables()["safeReaders"], "grep"):
-            return not any(map(escapes, _paths(rest, name == "grep", folder, disk)))
+            return not any(map(escapes, _paths(arguments, name == "grep", folder, disk)))
         case "base64" | "find":
             options = ("-o", "--output=") if name == "base64" else tuple(tables()["unsafeFind"])
-            writes = any(each.startswith(options) or each == "--output" for each in rest)
-            return not writes and not any(escapes(each) for each in rest if not each.startswith("-"))
+            writes = any(argument.startswith(options) or argument == "--output" for argument in arguments)
+            return not writes and not any(
+                escapes(argument) for argument in arguments if not argument.startswith("-")
+            )
         case "git":
-            return _is_reading_git(rest)
+            return _is_reading_git(arguments)
         case "sed":
             is_printing = (
-                len(rest) <= 3 and rest[:1] == ["-n"] and len(rest) > 1 and bool(_SED.fullmatch(rest[1]))
+                len(arguments) <= 3
+                and arguments[:1] == ["-n"]
+                and len(arguments) > 1
+                and bool(_SED.fullmatch(arguments[1]))
             )
-            return is_printing and not any(map(escapes, rest[2:]))
+            return is_printing and not any(map(escapes, arguments[2:]))
         case _:
             return False
 
@@ -101,15 +106,20 @@ def _escapes(word: str, folder: str, user_home: str, disk: Disk) -> bool:
 
 
 def _is_reading_git(words: list[str]) -> bool:
-    if any(each.startswith(("-c", "--config-env=")) or each == "--config-env" for each in words):
+    if any(word.startswith(("-c", "--config-env=")) or word == "--config-env" for word in words):
         return False
     index = 0
     while index < len(words) and words[index].startswith("-"):
         index += 2 if words[index] in tables()["gitValued"] else 1
     if index >= len(words) or words[index] not in tables()["gitReaders"]:
         return False
-    rest = words[index + 1 :]
-    if any(each in tables()["gitUnsafe"] or each.startswith(("--output=", "--exec=")) for each in rest):
+    arguments = words[index + 1 :]
+    if any(
+        argument in tables()["gitUnsafe"] or argument.startswith(("--output=", "--exec="))
+        for argument in arguments
+    ):
         return False
-    is_listing = all(each in tables()["gitBranch"] or each.startswith("--format=") for each in rest)
+    is_listing = all(
+        argument in tables()["gitBranch"] or argument.startswith("--format=") for argument in arguments
+    )
     return words[index] != "branch" or is_listing

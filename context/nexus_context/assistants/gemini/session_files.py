@@ -110,9 +110,9 @@ def read(path: str, folder: Folders) -> list[AssistantSession]:
     return read_file(path, folder, GeminiRecord, begin=begin, complete=_from_end)
 
 
-def _from_start(path: str, first: Iterable[GeminiRecord], changed: str) -> AssistantSession | None:
+def _from_start(path: str, first_records: Iterable[GeminiRecord], changed: str) -> AssistantSession | None:
     session = prompt = None
-    for record in first:
+    for record in first_records:
         if record.session is not None and session is None:
             session = AssistantSession(
                 assistant=NAME,
@@ -125,15 +125,15 @@ def _from_start(path: str, first: Iterable[GeminiRecord], changed: str) -> Assis
             )
         elif text_in(record.value, "type") == "user":
             texts = texts_of(record.value.get("content"))
-            prompt = next((one for one in texts if is_prompt(one)), None)
+            prompt = next((words for words in texts if is_prompt(words)), None)
         if session is not None and prompt is not None:
             return msgspec.structs.replace(session, prompt=prompt)
     return session
 
 
-def _from_end(session: AssistantSession, last: Iterable[GeminiRecord]) -> AssistantSession:
+def _from_end(session: AssistantSession, last_records: Iterable[GeminiRecord]) -> AssistantSession:
     changes: dict[str, Any] = {}
-    for record in last:
+    for record in last_records:
         time, model = text_in(record.value, "timestamp"), text_in(record.value, "model")
         if time is not None:
             changes.setdefault("changed", time)
@@ -162,7 +162,7 @@ def texts_of(content: Any) -> list[str]:
     """The texts of a message."""
     parts = content if isinstance(content, list) else [content]
     texts = (part.get("text") if isinstance(part, dict) else part for part in parts)
-    return [one for one in texts if isinstance(one, str) and one.strip()]
+    return [words for words in texts if isinstance(words, str) and words.strip()]
 
 
 def is_prompt(words: str) -> bool:

@@ -121,13 +121,13 @@ def read_settings(disk: Disk, surroundings: Surroundings) -> AssistantSettings:
         if text is None:
             continue
         document = jsontext.parse(path, text)
-        found = list(_file_problems(document))
+        file_problems = list(_file_problems(document))
         values = document.value if isinstance(document.value, dict) else {}
-        if first_stop(found) is None:
+        if first_stop(file_problems) is None:
             values = expand_variables(values, surroundings.environ)
-            found.extend(_value_problems(document, values))
+            file_problems.extend(_value_problems(document, values))
         files.append(AssistantSettingsFile(path, scope, values, document))
-        problems += found
+        problems += file_problems
         texts[path] = text
     paths = {problem.path for problem in problems}
     return AssistantSettings(
@@ -199,7 +199,7 @@ def _settings_places(surroundings: Surroundings) -> Iterator[tuple[str, Scope]]:
 
 def _file_problems(document: JsonDocument) -> Iterator[Problem]:
     """Why Gemini CLI cannot read a file."""
-    broken = next((each for each in document.problems if _matters(each)), None)
+    broken = next((problem for problem in document.problems if _matters(problem)), None)
     if document.text.startswith(BOM):
         message = f"{_STOPS}the file begins with a byte order mark. Save it as UTF-8 without one."
         yield settings_problem(document, "stops", Span(0, 1), message)
@@ -245,11 +245,11 @@ def _value_problems(document: JsonDocument, values: dict[str, Any]) -> Iterator[
 
 
 def _hook_problems(document: JsonDocument, hooks: Any, events: Mapping[str, Any]) -> Iterator[Problem]:
-    """Hooks that never run: of events that there are not, and with matchers that are none of the causes."""
+    """Report hooks that never run: their event does not exist, or their matcher is not one of its causes."""
     for event, groups in hooks.items() if isinstance(hooks, dict) else ():
         if event not in events and isinstance(groups, list) and event not in ("disabled", "notifications"):
             close = EVENTS_OF_OTHERS.get(event) or fixes.meant(
-                event, [each for each in events if each not in hooks]
+                event, [event_name for event_name in events if event_name not in hooks]
             )
             remedy = f" It is `{close}` here." if close else ""
             message = f"Gemini CLI has no hook event `{event}`: these hooks never run.{remedy}"

@@ -48,7 +48,7 @@ class GeminiSteps:
 
     def _all(self, listed: Sequence[dict[str, Any]]) -> Iterator[Step]:
         """The steps of all messages, as they are from now on."""
-        summary = next((one for one in listed if _is_summary(one)), None)
+        summary = next((message for message in listed if _is_summary(message)), None)
         if summary is not None and (summary["id"], "text") not in self._taken:
             yield from self._flush()
             yield SessionCompaction(at=seconds(summary.get("timestamp")))
@@ -96,9 +96,11 @@ class GeminiSteps:
         if usage is not None and (usage.sent or usage.output) and self._takes(name, "request"):
             at, model = seconds(message.get("timestamp")), text(message.get("model"))
             yield AssistantRequest(key=name, at=at, model=model, usage=usage)
-        thoughts = [one for one in _listed(message.get("thoughts")) if isinstance(one, dict)]
+        thoughts = [thought for thought in _listed(message.get("thoughts")) if isinstance(thought, dict)]
         if thoughts and self._takes(name, "thoughts"):
-            words = (str(one.get(key) or "") for one in thoughts for key in ("subject", "description"))
+            words = (
+                str(thought.get(key) or "") for thought in thoughts for key in ("subject", "description")
+            )
             yield WindowText("thinking", "\n".join(words), id=name)
         texts = texts_of(message.get("content"))
         if texts and self._takes(name, "text"):
@@ -118,15 +120,17 @@ class GeminiSteps:
             is_error = call.get("status") == "error"
             yield ToolOutput(identifier, words, is_error, units=media * IMAGE_UNITS, record=name)
 
-    def _takes(self, name: str, part: str) -> bool:
-        """Whether a part of a message was not turned into steps before."""
-        is_new = (name, part) not in self._taken
-        self._taken.add((name, part))
+    def _takes(self, name: str, part_name: str) -> bool:
+        """Note a part of a message; returns whether it was not turned into steps before."""
+        is_new = (name, part_name) not in self._taken
+        self._taken.add((name, part_name))
         return is_new
 
 
 def _is_summary(message: dict[str, Any]) -> bool:
-    return message.get("type") == "user" and any(SNAPSHOT in one for one in texts_of(message.get("content")))
+    return message.get("type") == "user" and any(
+        SNAPSHOT in words for words in texts_of(message.get("content"))
+    )
 
 
 def _output(result: Any) -> tuple[str, int]:

@@ -119,8 +119,8 @@ def _text(line: _Line) -> str:
 
 def is_ours(beginning: str) -> bool:
     """Whether a text that begins like this was written by `lines`, in any version."""
-    first = beginning[:_BEGINNING].lstrip("\ufeff \t\r\n").partition("\n")[0]
-    return _format_of(_value(first)) is not None
+    first_line = beginning[:_BEGINNING].lstrip("\ufeff \t\r\n").partition("\n")[0]
+    return _format_of(_value(first_line)) is not None
 
 
 class Sessions(NamedTuple):
@@ -275,8 +275,8 @@ class _Reader:
         for name, value in header.parameters.items():
             wrong = check_value(pointer_text(("parameters", name)), value)
             if wrong:
-                what = f"The parameter {name:.60} of the session {header.session!r} is left out"
-                self.tell(span, f"{what}: {wrong}")
+                subject = f"The parameter {name:.60} of the session {header.session!r} is left out"
+                self.tell(span, f"{subject}: {wrong}")
             else:
                 yield name, value
 
@@ -324,10 +324,10 @@ class _Reader:
         if len(line.messages) != 1:
             return "must have exactly one message, the summary"
         end = 0
-        for first, after in line.kept:
-            if not end <= first < after <= self._messages:
+        for range_start, range_end in line.kept:
+            if not end <= range_start < range_end <= self._messages:
                 return "keeps messages that do not exist"
-            end = after
+            end = range_end
         self._compactions.append(line.compaction)
         self._in_force[line.compaction] += 1
         return None

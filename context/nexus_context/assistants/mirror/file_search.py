@@ -91,7 +91,7 @@ def search_files(
     if session is not None:
         file = transcript_files.file_at(session.path, session.assistant)
         listed = [*filter(None, [file]), *transcript_files.agents_of(session.path, session.assistant)]
-    for file in sorted(listed, key=lambda each: each.stamp[3], reverse=True):
+    for file in sorted(listed, key=lambda file: file.stamp[3], reverse=True):
         cancellation.check()
         row = in_ledger.files.get(file.path)
         if row is not None and row.stamp == file.stamp:
@@ -122,8 +122,10 @@ def _search_file(search: _Search, file: TranscriptFile, start: Progress) -> None
     for excerpt in excerpts.read_excerpts(file, start, now=time.time()):
         if is_within(excerpt.next.folder, search.folder):
             for conversation in excerpt.conversations:
-                before = excerpt.start.positions.get(conversation.id or "", (0, 0))[0]
-                _search_conversation(search, file, conversation, excerpt.next, before=before)
+                messages_before = excerpt.start.positions.get(conversation.id or "", (0, 0))[0]
+                _search_conversation(
+                    search, file, conversation, excerpt.next, messages_before=messages_before
+                )
 
 
 def _search_database(
@@ -148,15 +150,20 @@ def _search_database(
 
 
 def _search_conversation(
-    search: _Search, file: TranscriptFile, conversation: Conversation, about: Progress, *, before: int = 0
+    search: _Search,
+    file: TranscriptFile,
+    conversation: Conversation,
+    about: Progress,
+    *,
+    messages_before: int = 0,
 ) -> None:
-    """Add the matches of a conversation, the newest first; `before` it has so many messages more."""
+    """Add the matches of a conversation, the newest first; `messages_before` counts those before its piece."""
     name = conversation.id or basename(file.path)
     stored = search.in_ledger.messages.get((file.assistant, name), 0)
-    messages = conversation.messages[max(0, stored - before) :]
-    first = before + len(conversation.messages) - len(messages)
+    messages = conversation.messages[max(0, stored - messages_before) :]
+    first_position = messages_before + len(conversation.messages) - len(messages)
     title = about.title
-    if not before:
+    if not messages_before:
         parent = about.parent if conversation.agent is None else about.session_id
         origin = SessionOrigin(file.assistant, name, file.path, parent)
         title = name_of(conversation, origin, title)
@@ -173,7 +180,7 @@ def _search_conversation(
                 title=title,
                 folder=about.folder,
                 path=file.path,
-                position=first + index,
+                position=first_position + index,
                 role=message.role,
                 created=created if isinstance(created, str) else None,
                 snippet=search.matcher.snippet(text),

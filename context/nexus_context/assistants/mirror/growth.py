@@ -40,12 +40,16 @@ def measure_growth(
     return None
 
 
-def _is_likely(first: Answer, last: Answer, counts: Sequence[int]) -> bool:
-    """Whether the growth between two answers says something, by estimates of the messages between them."""
-    estimate = sum(counts[first.message : last.message])
-    if first.outcome.usage is None or last.outcome.usage is None or estimate < LEAST_GROWTH // 2:
+def _is_likely(first_answer: Answer, last_answer: Answer, counts: Sequence[int]) -> bool:
+    """Whether the growth between two answers is plausible, by estimates of the messages between them."""
+    estimate = sum(counts[first_answer.message : last_answer.message])
+    if (
+        first_answer.outcome.usage is None
+        or last_answer.outcome.usage is None
+        or estimate < LEAST_GROWTH // 2
+    ):
         return False
-    grown = last.outcome.usage.request_tokens - first.outcome.usage.request_tokens
+    grown = last_answer.outcome.usage.request_tokens - first_answer.outcome.usage.request_tokens
     return estimate <= UNLIKELY * grown and grown <= UNLIKELY * estimate
 
 
@@ -67,13 +71,13 @@ def _start_of_stretch(answers: Sequence[Answer], counts: Sequence[int], end: int
 def _measure(
     conversation: Conversation, answers: Sequence[Answer], counter: TokenCounter
 ) -> UsageReport | None:
-    first = answers[0].message
+    start = answers[0].message
     tokens = 0
     requests: list[tuple[int, int]] = []
     for answer in answers:
-        for message in conversation.messages[first : answer.message]:
+        for message in conversation.messages[start : answer.message]:
             tokens += count_message(counter, content_of(message), message.tool_calls, message.role)
-        first = answer.message
+        start = answer.message
         usage = answer.outcome.usage
         if usage is not None:
             requests.append((tokens, usage.request_tokens))

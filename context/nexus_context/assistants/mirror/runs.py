@@ -132,8 +132,8 @@ def _run(
     unchanged = len(files) - len(changed)
     if folder is not None:  # of Codex, those of other folders are listed, too
         paths = {file.path for file in changed}
-        rest = [rows[file.path] for file in files if file.path not in paths]
-        unchanged = sum(is_within(progress_of(row).folder or folder, folder) for row in rest)
+        other_rows = [rows[file.path] for file in files if file.path not in paths]
+        unchanged = sum(is_within(progress_of(row).folder or folder, folder) for row in other_rows)
     return MirrorSummary(tuple(writer.outcomes.values()), unchanged, writer.size)
 
 

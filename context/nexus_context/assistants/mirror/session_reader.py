@@ -107,6 +107,6 @@ def read_excerpt(
 def _bounded(page: Iterable[StoredMessage], *, forwards: bool) -> list[StoredMessage]:
     """As many messages from the start, or from the end, as fit into a page."""
     messages = list(page) if forwards else [*page][::-1]
-    sizes = accumulate(len(searchable(each.message)) for each in messages)
+    sizes = accumulate(len(searchable(stored_message.message)) for stored_message in messages)
     fitting = messages[: 1 + sum(size < CHARACTERS for size in sizes)]
     return fitting if forwards else fitting[::-1]

@@ -49,11 +49,11 @@ def new_turns(
         for answer in conversation.answers
         if answer.message >= start
     )
-    part = msgspec.structs.replace(conversation, messages=tuple(rest), answers=answers)
+    new_conversation = msgspec.structs.replace(conversation, messages=tuple(rest), answers=answers)
     if not is_new:
-        part = msgspec.structs.replace(part, system=None, tools=())
+        new_conversation = msgspec.structs.replace(new_conversation, system=None, tools=())
     turns = []
-    for turn in turns_of(part, _event(origin) if is_new else None):
+    for turn in turns_of(new_conversation, _event(origin) if is_new else None):
         counted = msgspec.structs.replace(turn, counter=COUNTER.name)
         turns.append(as_new_turn(counted, count_messages(turn.messages)))
     return turns

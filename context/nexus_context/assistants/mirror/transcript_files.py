@@ -65,8 +65,8 @@ def file_at(path: str, assistant: str) -> TranscriptFile | None:
     if PROGRAMS[assistant].sessions.shares_file:
         # without the time of its last change of state: to open a log changes that
         stamp = (*stamp[:4], *(files.file_stamp(f"{path}-wal") or ())[:4])
-    above, marker, _ = path.rpartition("/subagents/")
-    return TranscriptFile(assistant, path, stamp, parent=basename(above) if marker else None)
+    session_path, marker, _ = path.rpartition("/subagents/")
+    return TranscriptFile(assistant, path, stamp, parent=basename(session_path) if marker else None)
 
 
 def agents_of(path: str, assistant: str) -> Iterator[TranscriptFile]:

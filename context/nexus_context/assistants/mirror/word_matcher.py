@@ -33,7 +33,7 @@ class WordMatcher:
         self._excluded = [_pattern(term) for term in parsed if term.excluded]
         words = {word for term in parsed if not term.excluded for word in _words(term)}
         self._needles = [_needles(word) for word in sorted(words, key=len, reverse=True)]
-        self._overlap = max((len(each) for needles in self._needles for each in needles), default=1) - 1
+        self._overlap = max((len(needle) for needles in self._needles for needle in needles), default=1) - 1
         self._any = re.compile("|".join(pattern.pattern for pattern in self._required), re.IGNORECASE)
 
     def matches(self, text: str) -> bool:
@@ -53,7 +53,7 @@ class WordMatcher:
         while missing:
             block = read_range(start, BLOCK + self._overlap)
             lower = block.lower()
-            missing = [each for each in missing if not any(needle in lower for needle in each)]
+            missing = [needles for needles in missing if not any(needle in lower for needle in needles)]
             if len(block) < BLOCK + self._overlap:
                 break
             start += BLOCK
@@ -63,9 +63,11 @@ class WordMatcher:
         """The surroundings of the first match, each match marked, without secrets."""
         match = self._any.search(text)
         start = max(0, (match.start() if match else 0) - EXCERPT // 3)
-        first = max(0, start - AROUND)
-        covered = redact_message(text[first : start + EXCERPT + AROUND])[start - first :][:EXCERPT]
-        marked = self._any.sub(lambda part: f"{BEFORE}{part[0]}{AFTER}", covered)
+        context_start = max(0, start - AROUND)
+        covered = redact_message(text[context_start : start + EXCERPT + AROUND])[start - context_start :][
+            :EXCERPT
+        ]
+        marked = self._any.sub(lambda term_match: f"{BEFORE}{term_match[0]}{AFTER}", covered)
         return f"{'…' if start else ''}{marked}{'…' if len(text) > start + EXCERPT else ''}"
 
 

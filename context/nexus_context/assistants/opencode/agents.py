@@ -81,7 +81,7 @@ def agent_blocks(values: dict[str, Any], files: tuple[AssistantSettingsFile, ...
 
 def agents_of(values: dict[str, Any]) -> dict[str, dict[str, Any]]:
     """The agents that settings name or change; those of `mode` are primary."""
-    modes = {name: {**each, "mode": "primary"} for name, each in values.get("mode", {}).items()}
+    modes = {name: {**agent, "mode": "primary"} for name, agent in values.get("mode", {}).items()}
     agents: dict[str, dict[str, Any]] = dict(values.get("agent", {}))
     for name, mode in modes.items():
         agents[name] = {**agents.get(name, {}), **mode}
@@ -107,20 +107,20 @@ def permission_of(kind: str, name: str, values: dict[str, Any]) -> str:
 
 
 def _markdown_settings(
-    path: str, place: tuple[str, str], text: str, schema: Node
+    path: str, key_and_name: tuple[str, str], text: str, schema: Node
 ) -> tuple[AssistantSettingsFile, list[Problem]]:
     file = read_markdown(text)
     if file.fields is None:
         message = "opencode leaves this file out: its front matter is not valid YAML. Put texts in quotes."
         problem = Problem(path, Span(0, 3), "assistant.void", Severity.ERROR, message=message)
         return AssistantSettingsFile(path, "agent", {}), [problem]
-    key, name = place
+    key, name = key_and_name
     problems = []
     node = schema["properties"][key]["additionalProperties"]
     for field, value in file.fields.items():  # each alone, so that what is wrong has a place
         document = jsontext.parse(path, as_json({field: value}))
-        for each in conform(document, (), {**node, "required": ()}):
-            message = f"opencode does not start: {each.message}"
+        for problem in conform(document, (), {**node, "required": ()}):
+            message = f"opencode does not start: {problem.message}"
             problems.append(
                 Problem(path, file.places[field], "assistant.stops", Severity.ERROR, message=message)
             )
@@ -132,10 +132,10 @@ def _markdown_settings(
 def _file_of(name: str, files: tuple[AssistantSettingsFile, ...], field: str) -> str | None:
     """The most important file that sets a field of an agent."""
     paths = [
-        each.path
-        for each in files
+        file.path
+        for file in files
         for key in ("agent", "mode")
-        if field in each.values.get(key, {}).get(name, {})
+        if field in file.values.get(key, {}).get(name, {})
     ]
     return paths[-1] if paths else None
 

@@ -81,6 +81,6 @@ def _rows(connection: apsw.Connection, session: AssistantSession) -> list[Messag
     ):
         parts.setdefault(message, []).append(decode_object(data))
     return [
-        MessageParts(str(one), decode_object(data), parts.get(one, ()), is_copy=bool(is_copy))
-        for one, data, is_copy in reversed(messages)
+        MessageParts(str(message_id), decode_object(data), parts.get(message_id, ()), is_copy=bool(is_copy))
+        for message_id, data, is_copy in reversed(messages)
     ]

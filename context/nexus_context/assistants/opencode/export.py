@@ -107,7 +107,7 @@ def _read(connection: apsw.Connection, path: str, name: str, changed: int) -> Ex
     if messages:
         conversations = opencode_format.convert([record], report, True)
     problems = tuple(problem.message for problem in report.problems() if problem.severity.name == "ERROR")
-    conversation = next((one for one in conversations if one.messages), None)
+    conversation = next((conversation for conversation in conversations if conversation.messages), None)
     return ExportedSession(
         name,
         directory,

@@ -52,8 +52,8 @@ def read_markdown(text: str) -> MarkdownFile:
     places = {
         match[1]: Span(start + match.start(1), start + match.end(1)) for match in _NAME.finditer(matter)
     }
-    whole = dict.fromkeys(fields.values, Span(0, 3))
-    return MarkdownFile(fields.values, {**whole, **places}, body)
+    default_places = dict.fromkeys(fields.values, Span(0, 3))
+    return MarkdownFile(fields.values, {**default_places, **places}, body)
 
 
 def _fields(matter: str) -> Fields | None:

@@ -53,21 +53,23 @@ def check_permissions(disk: Disk, settings: AssistantSettings) -> Iterator[Probl
         for rule in rules:
             yield from _check_name(disk, rule, names)
     for file in settings.files:
-        for place, model in _texts(file, "model"):
+        for pointer, model in _texts(file, "model"):
             if "/" not in model:
                 message = f"opencode has no model `{model}`: a model is `provider/model`."
-                yield from _named(disk, file, place, message, effect="no-effect")
-        for place, agent_name in _texts(file, "agent"):
+                yield from _named(disk, file, pointer, message, effect="no-effect")
+        for pointer, agent_name in _texts(file, "agent"):
             if names and agent_name not in names:
                 message = f"opencode cannot run this command: there is no agent `{agent_name}`."
-                yield from _named(disk, file, place, message, close=meant(agent_name, names))
+                yield from _named(disk, file, pointer, message, close=meant(agent_name, names))
 
 
 def _check_shadows(disk: Disk, settings: AssistantSettings, rules: list[OpencodeRule]) -> Iterator[Problem]:
     """Rules that a later one covers."""
     order = {file.path: at for at, file in enumerate(settings.files)}
     for at, rule in enumerate(rules):
-        by = next((each for each in reversed(rules[at + 1 :]) if _covers_rule(each, rule)), None)
+        by = next(
+            (later_rule for later_rule in reversed(rules[at + 1 :]) if _covers_rule(later_rule, rule)), None
+        )
         if rule.file is None or by is None or by.file is None or order[by.file.path] > order[rule.file.path]:
             continue
         if (span := _span(disk, rule.file, rule.pointer)) is not None:
@@ -80,10 +82,14 @@ def _covers_rule(by: OpencodeRule, rule: OpencodeRule) -> bool:
     return covers(by.permission, rule.permission) and covers(by.pattern, rule.pattern)
 
 
-def covers(pattern: str, other: str) -> bool:
-    """Whether a pattern matches all that another one does; false where that is not known."""
-    texts = (other, other.removesuffix(" *")) if other.endswith(" *") else (other,)
-    return "?" not in pattern and all(matches(pattern, each.replace("*", "\0")) for each in texts)
+def covers(pattern: str, other_pattern: str) -> bool:
+    """Whether `pattern` matches all that `other_pattern` matches; False if that is not known."""
+    texts = (
+        (other_pattern, other_pattern.removesuffix(" *"))
+        if other_pattern.endswith(" *")
+        else (other_pattern,)
+    )
+    return "?" not in pattern and all(matches(pattern, text.replace("*", "\0")) for text in texts)
 
 
 def _check_name(disk: Disk, rule: OpencodeRule, agents: list[str]) -> Iterator[Problem]:
@@ -110,36 +116,36 @@ def _near(name: str, names: Sequence[str]) -> str | None:
 
 def _texts(file: AssistantSettingsFile, field: str) -> Iterator[tuple[Pointer, str]]:
     """The values of a field in agents and commands, and at the top, with their places."""
-    places: list[Pointer] = [(field,)] if field == "model" else []
+    pointers: list[Pointer] = [(field,)] if field == "model" else []
     for table in ("agent", "mode", "command") if field == "model" else ("command",):
         named = file.values.get(table)
-        places += [(table, name, field) for name in named] if isinstance(named, dict) else []
-    values = ((place, value_at(file.values, place)) for place in places)
-    yield from ((place, value) for place, value in values if isinstance(value, str) and value)
+        pointers += [(table, name, field) for name in named] if isinstance(named, dict) else []
+    values = ((pointer, value_at(file.values, pointer)) for pointer in pointers)
+    yield from ((pointer, value) for pointer, value in values if isinstance(value, str) and value)
 
 
 def _named(
     disk: Disk,
     file: AssistantSettingsFile,
-    place: Pointer,
+    pointer: Pointer,
     message: str,
     *,
     effect: Effect = "unknown-name",
     close: str | None = None,
 ) -> Iterator[Problem]:
     """A problem of a key or value."""
-    span = _span(disk, file, place)
+    span = _span(disk, file, pointer)
     if span is not None:
         text = as_json(close) if close and file.document is not None else ""
         yield name_problem(file.path, span, message, close, effect=effect, text=text)
 
 
-def _span(disk: Disk, file: AssistantSettingsFile, place: Pointer) -> Span | None:
+def _span(disk: Disk, file: AssistantSettingsFile, pointer: Pointer) -> Span | None:
     """Where a key or value is, in front matter that of its field; None for a variable's."""
     text = None if file.path == CONTENT else disk.text(file.path)
     if text is None:
         return None
     if file.document is not None:
-        is_key = place[-1] not in ("model", "agent")
-        return (is_key and file.document.key_span(place)) or file.document.span(place)
-    return read_markdown(text).places.get(str(*place[2:3]), Span(0, 3))
+        is_key = pointer[-1] not in ("model", "agent")
+        return (is_key and file.document.key_span(pointer)) or file.document.span(pointer)
+    return read_markdown(text).places.get(str(*pointer[2:3]), Span(0, 3))

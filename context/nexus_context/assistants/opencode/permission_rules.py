@@ -44,10 +44,10 @@ def settings_rules(settings: AssistantSettings, agent: tuple[str, ...]) -> Itera
                 action = "allow" if is_on else "deny"
                 tools[name] = OpencodeRule(name, "*", action, file=file, pointer=(*pointer, "tools", tool))
             _join(rules, values.get("permission"), file, (*pointer, "permission"))
-    joined = {**tools, **{name: each for name, each in rules.items() if name not in tools}}
-    joined |= {name: each for name, each in rules.items() if name in tools}
-    for each in joined.values():
-        for rule in each.values() if isinstance(each, dict) else (each,):
+    joined = {**tools, **{name: entry for name, entry in rules.items() if name not in tools}}
+    joined |= {name: entry for name, entry in rules.items() if name in tools}
+    for entry in joined.values():
+        for rule in entry.values() if isinstance(entry, dict) else (entry,):
             pattern = re.sub(r"\A(~|\$HOME)(?=/|\Z)", lambda _: settings.where.user_home, rule.pattern)
             yield rule._replace(pattern=pattern)
 
@@ -55,16 +55,16 @@ def settings_rules(settings: AssistantSettings, agent: tuple[str, ...]) -> Itera
 def _join(rules: dict[str, Any], values: Any, file: AssistantSettingsFile, pointer: Pointer) -> None:
     is_text = file.document is not None and isinstance(value_at(file.document.value, pointer), str)
     for name, value in _items(values):
-        place = pointer if is_text else (*pointer, name)
+        key_pointer = pointer if is_text else (*pointer, name)
         if isinstance(value, Mapping):
-            old = rules.get(name)
-            patterns = rules[name] = old if isinstance(old, dict) else {}
+            existing = rules.get(name)
+            patterns = rules[name] = existing if isinstance(existing, dict) else {}
             for pattern, action in value.items():
                 patterns[pattern] = OpencodeRule(
-                    name, pattern, str(action), file=file, pointer=(*place, pattern)
+                    name, pattern, str(action), file=file, pointer=(*key_pointer, pattern)
                 )
         else:
-            rules[name] = OpencodeRule(name, "*", str(value), file=file, pointer=place)
+            rules[name] = OpencodeRule(name, "*", str(value), file=file, pointer=key_pointer)
 
 
 def _items(values: Any) -> Any:
@@ -87,6 +87,6 @@ def matches(pattern: str, text: str) -> bool:
 def _expression(pattern: str) -> re.Pattern[str]:
     pattern = pattern.replace("\\", "/")
     is_open = pattern.endswith(" *")
-    parts = [re.escape(each).replace(r"\?", ".") for each in pattern.removesuffix(" *").split("*")]
+    parts = [re.escape(piece).replace(r"\?", ".") for piece in pattern.removesuffix(" *").split("*")]
     text = with_stars(parts, ".*")
     return re.compile(f"{text}(?: .*)?" if is_open else text, re.DOTALL)

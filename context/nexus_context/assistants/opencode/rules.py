@@ -136,7 +136,7 @@ def _changes_own(settings: AssistantSettings) -> bool:
     """Whether another agent runs than opencode's own as it is, or a tool is taken from it."""
     keys = (("default_agent",), ("agent", "build"), ("mode", "build"))
     rules = settings_rules(settings, ())
-    return any(settings.value(*each) is not None for each in keys) or any(
+    return any(settings.value(*pointer) is not None for pointer in keys) or any(
         (rule.pattern, rule.action) == ("*", "deny") for rule in rules
     )
 
@@ -146,8 +146,8 @@ def _reads_claude_files(surroundings: Surroundings) -> bool:
 
 
 def _user_files(disk: Disk, surroundings: Surroundings, ignored: list[IgnoredFile]) -> Iterator[str]:
-    own = surroundings.environ.get("OPENCODE_CONFIG_DIR") or config_home(surroundings)
-    paths = [os.path.join(surroundings.folder, own, "AGENTS.md")]
+    config_directory = surroundings.environ.get("OPENCODE_CONFIG_DIR") or config_home(surroundings)
+    paths = [os.path.join(surroundings.folder, config_directory, "AGENTS.md")]
     if _reads_claude_files(surroundings):
         paths.append(os.path.join(surroundings.user_home, ".claude", CLAUDE))
     existing = [path for path in paths if disk.exists(path)]
@@ -163,7 +163,7 @@ def _project_files(
     names = [name for name in NAMES if name != CLAUDE or _reads_claude_files(surroundings)]
     chosen = None
     for name in names:
-        paths = [os.path.join(each, name) for each in directories]
+        paths = [os.path.join(directory, name) for directory in directories]
         existing = [path for path in paths if disk.exists(path)]
         if chosen is None and existing:
             chosen = name
@@ -181,9 +181,9 @@ def _instruction_files(
         entry = os.path.join(surroundings.user_home, entry[2:])
     if os.path.isabs(entry):
         name = os.path.basename(entry)
-        found = _glob(disk, os.path.dirname(entry), name, visits)
+        paths = _glob(disk, os.path.dirname(entry), name, visits)
         yield from (
-            path for path in found if name.startswith(".") or not os.path.basename(path).startswith(".")
+            path for path in paths if name.startswith(".") or not os.path.basename(path).startswith(".")
         )
         return
     if is_on(surroundings, "OPENCODE_DISABLE_PROJECT_CONFIG"):
@@ -196,13 +196,17 @@ def _glob(disk: Disk, directory: str, pattern: str, visits: "Visits") -> list[st
     """The files below a directory that match a pattern."""
     path = os.path.normpath(os.path.join(directory, pattern))
     steps = pattern.split("/")
-    first = next((index for index, step in enumerate(steps) if MAGIC.intersection(step)), None)
-    if first is None:
+    first_magic = next((index for index, step in enumerate(steps) if MAGIC.intersection(step)), None)
+    if first_magic is None:
         return [path] if disk.is_file(path) else []
     glob = PathGlob(path.replace(os.sep, "/"), is_minimatch=True)
-    levels = DEEPEST if "**" in pattern else min(len(steps) - first, DEEPEST)
-    names = visits.below(disk, os.path.join(directory, *steps[:first]), levels)
-    matching = (each for each in names if glob.matches(each.replace(os.sep, "/")) and disk.is_file(each))
+    levels = DEEPEST if "**" in pattern else min(len(steps) - first_magic, DEEPEST)
+    names = visits.below(disk, os.path.join(directory, *steps[:first_magic]), levels)
+    matching = (
+        file_path
+        for file_path in names
+        if glob.matches(file_path.replace(os.sep, "/")) and disk.is_file(file_path)
+    )
     return list(islice(matching, MOST_FILES))
 
 

@@ -119,8 +119,8 @@ def _sessions(connection: apsw.Connection) -> str:
 
 
 def _session(connection: apsw.Connection, path: str, row: tuple[Any, ...]) -> AssistantSession:
-    name, parent, directory, title, version, model, cost, *rest = row
-    fresh, output, read_, write, created, updated, reasoning, has_copies = rest
+    name, parent, directory, title, version, model, cost, *remaining_columns = row
+    fresh, output, read_, write, created, updated, reasoning, has_copies = remaining_columns
     total = Usage(fresh=fresh, cache_read=read_, cache_write=write, output=output + (reasoning or 0))
     origin = find_origin(connection, name, created) if has_copies else None
     for (data,) in connection.execute(_COPIES, (name, origin)) if origin is not None else ():
@@ -128,7 +128,9 @@ def _session(connection: apsw.Connection, path: str, row: tuple[Any, ...]) -> As
         total = subtract_usage(total, usage_of(copy.get("tokens")))
         cost = (cost or 0) - cost_of(copy)
     answers = [decode_object(data) for (data,) in connection.execute(_ANSWERS, (name,))]
-    last = next((one["tokens"] for one in answers if isinstance(one.get("tokens"), dict)), None)
+    last_tokens = next(
+        (answer["tokens"] for answer in answers if isinstance(answer.get("tokens"), dict)), None
+    )
     chosen = decode_object(model)
     return AssistantSession(
         assistant=NAME,
@@ -140,7 +142,7 @@ def _session(connection: apsw.Connection, path: str, row: tuple[Any, ...]) -> As
         version=version,
         started=utc(created * 1_000_000),
         changed=utc(updated * 1_000_000),
-        last=None if last is None else usage_of(last),
+        last=None if last_tokens is None else usage_of(last_tokens),
         total=total,
         cost_usd=cost if cost and cost > LEAST_COST else None,  # 0 for a model without prices
         parent=parent,

@@ -40,14 +40,14 @@ def skill_blocks(
     problems: list[Problem],
 ) -> Iterator[SentBlock]:
     """The block of skills, if there are any; opencode lists one of its own besides."""
-    found: list[ListEntry] = []
+    entries: list[ListEntry] = []
     sources: dict[str, str] = {}  # the directory that opencode searches at once, by path
-    own = config_directories(disk, surroundings)
+    own_directories = config_directories(disk, surroundings)
     visits = Visits()
     for root, scope in dict.fromkeys(_roots(disk, surroundings, values)):
         parent = os.path.dirname(root)
         for path in _skill_files(disk, root, visits):
-            sources[path] = parent if parent in own else root
+            sources[path] = parent if parent in own_directories else root
             text = disk.text(path)
             if text is None:
                 continue
@@ -71,9 +71,11 @@ def skill_blocks(
                 f"  <skill>\n    <name>{name}</name>\n    <description>{description}</description>\n"
                 f"    <location>{escape(path)}</location>\n  </skill>\n"
             )
-            found.append(ListEntry(str(name), path, scope, text))
-    preference = _PREFERENCE._replace(is_open=lambda one, other: sources[one] == sources[other])
-    skills = choose(reversed(found), preference, surroundings, disk=disk, ignored=ignored, problems=problems)
+            entries.append(ListEntry(str(name), path, scope, text))
+    preference = _PREFERENCE._replace(is_open=lambda path, other_path: sources[path] == sources[other_path])
+    skills = choose(
+        reversed(entries), preference, surroundings, disk=disk, ignored=ignored, problems=problems
+    )
     parts = [
         SentPart(skill.text, "skill", skill.path, content=Span(0, len(skill.text)))
         for skill in sorted(skills, key=lambda skill: alphabetical(skill.name))
@@ -83,18 +85,20 @@ def skill_blocks(
 
 
 def _roots(disk: Disk, surroundings: Surroundings, values: dict[str, Any]) -> Iterator[tuple[str, Scope]]:
-    """The directories with skills, the least important first, and whose they are."""
-    above = directories(disk, surroundings)
+    """The directories with skills, the least important first, each with its scope."""
+    parent_directories = directories(disk, surroundings)
     if not is_on(surroundings, "OPENCODE_DISABLE_EXTERNAL_SKILLS"):
         without = is_on(surroundings, "OPENCODE_DISABLE_CLAUDE_CODE", "OPENCODE_DISABLE_CLAUDE_CODE_SKILLS")
-        for directory in (surroundings.user_home, *above):
-            scope: Scope = "project" if directory in above else "user"
+        for directory in (surroundings.user_home, *parent_directories):
+            scope: Scope = "project" if directory in parent_directories else "user"
             for name in (".agents",) if without else (".claude", ".agents"):
                 yield os.path.join(directory, name, "skills"), scope
-    own = config_directories(disk, surroundings)
-    projects = [each for each in own if os.path.dirname(each) in above]
-    others = [each for each in own if each not in projects]
-    for directory in (*others[:1], *reversed(projects), *others[1:]):
+    own_directories = config_directories(disk, surroundings)
+    projects = [
+        directory for directory in own_directories if os.path.dirname(directory) in parent_directories
+    ]
+    other_directories = [directory for directory in own_directories if directory not in projects]
+    for directory in (*other_directories[:1], *reversed(projects), *other_directories[1:]):
         for name in OWN_DIRECTORIES:
             yield os.path.join(directory, name), "project" if directory in projects else "user"
     for path in values.get("skills", {}).get("paths", ()):

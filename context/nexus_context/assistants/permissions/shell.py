@@ -105,7 +105,7 @@ def read_script(text: str, variables: Mapping[str, str]) -> ShellScript:
         tuple(reader.redirections),
         frozenset(reader.constructs),
         assigned=tuple(reader.names),
-        statements=tuple(text_of(each) for each in root.named_children if each.type != "comment"),
+        statements=tuple(text_of(node) for node in root.named_children if node.type != "comment"),
         is_broken=root.has_error,
     )
 
@@ -203,12 +203,12 @@ class _Reader:
             if assigned is not None:
                 return ShellWord(raw, assigned, has_variable=True)
         texts = list(self._texts(node))
-        known = [text for text in texts if text is not None]
+        known_texts = [text for text in texts if text is not None]
         return ShellWord(
             raw,
-            "".join(known) if len(known) == len(texts) else None,
-            is_glob=any(_GLOB.search(text_of(each)) for each in _bare(node)),
-            has_variable=any(self._is_unknown(each) for each in (bare, *_inner(bare))),
+            "".join(known_texts) if len(known_texts) == len(texts) else None,
+            is_glob=any(_GLOB.search(text_of(inner_node)) for inner_node in _bare(node)),
+            has_variable=any(self._is_unknown(inner_node) for inner_node in (bare, *_inner(bare))),
         )
 
     def _is_unknown(self, node: Node) -> bool:
@@ -242,7 +242,7 @@ class _Reader:
 def _inner(node: Node) -> list[Node]:
     """The parts of a word, and those of its strings."""
     parts = node.children if node.type in ("concatenation", "string") else []
-    return [each for part in parts for each in (part, *(part.children if part.type == "string" else []))]
+    return [child for part in parts for child in (part, *(part.children if part.type == "string" else []))]
 
 
 def _bare(node: Node) -> list[Node]:

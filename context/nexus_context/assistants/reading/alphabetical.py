@@ -4,6 +4,8 @@ from unicodedata import combining, normalize
 
 
 def alphabetical(name: str) -> tuple[list[tuple[bool, bool, str]], str]:
-    """The order of names as `localeCompare` has it: signs, digits, letters; small ones before large ones."""
-    letters = name if name.isascii() else (each for each in normalize("NFD", name) if not combining(each))
-    return [(each.isalpha(), each.isdigit(), each.casefold()) for each in letters], name.swapcase()
+    """A sort key that orders names as `localeCompare` does: signs, digits, letters; lower case first."""
+    letters = (
+        name if name.isascii() else (letter for letter in normalize("NFD", name) if not combining(letter))
+    )
+    return [(letter.isalpha(), letter.isdigit(), letter.casefold()) for letter in letters], name.swapcase()

@@ -69,23 +69,25 @@ def choose(
 ) -> list[AnyDefinition]:
     """The first definition of each name, in order; the others are added to `ignored` and `problems`."""
     winners: dict[str, AnyDefinition] = {}
-    for each in definitions:
-        winner = winners.setdefault(each.name, each)
-        if winner.path == each.path:
+    for definition in definitions:
+        winner = winners.setdefault(definition.name, definition)
+        if winner.path == definition.path:
             continue
         title, what, why, is_open = preference
-        place = short_path(winner.path, where.folder, where.user_home)
-        reason = f"{title} uses the {what} `{each.name}` of {place} instead. {why}"
-        if is_open(each.path, winner.path):
+        winner_path = short_path(winner.path, where.folder, where.user_home)
+        reason = f"{title} uses the {what} `{definition.name}` of {winner_path} instead. {why}"
+        if is_open(definition.path, winner.path):
             reason = (
-                f"{title} reads this {what} `{each.name}` and that of {place} at the same time. "
+                f"{title} reads this {what} `{definition.name}` and that of {winner_path} at the same time. "
                 "Which of them it uses may change from start to start."
             )
-        ignored.append(IgnoredFile(each.path, reason))
-        if each.scope != "user" and os.path.isabs(each.path):
+        ignored.append(IgnoredFile(definition.path, reason))
+        if definition.scope != "user" and os.path.isabs(definition.path):
             severity = Severity.INFORMATION if winner.scope == "user" else Severity.WARNING
             message = f"{reason} Rename one."
-            if disk.has_same_bytes(each.path, winner.path):
+            if disk.has_same_bytes(definition.path, winner.path):
                 severity, message = Severity.HINT, f"{reason} Both have the same text."
-            problems.append(Problem(each.path, Span(0, 0), "assistant.shadowed", severity, message=message))
+            problems.append(
+                Problem(definition.path, Span(0, 0), "assistant.shadowed", severity, message=message)
+            )
     return list(winners.values())

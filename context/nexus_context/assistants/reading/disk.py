@@ -88,7 +88,7 @@ class Disk:
         if self._within is None:
             return False
         path = os.path.normpath(path)
-        return not any(path == each or path.startswith(each.rstrip(os.sep) + os.sep) for each in self._within)
+        return not any(path == root or path.startswith(root.rstrip(os.sep) + os.sep) for root in self._within)
 
     def data(self, path: str) -> bytes | None:
         """The bytes of a regular file; None if there is none that can be read."""
@@ -130,11 +130,13 @@ class Disk:
         stamp = self._stamp(path)
         return None if stamp is None else stamp[SIZE]
 
-    def has_same_bytes(self, path: str, other: str) -> bool:
+    def has_same_bytes(self, path: str, other_path: str) -> bool:
         """Whether two files have the same bytes; none is read if their sizes differ."""
         size = self.size(path)
         return (
-            size is not None and size == self.size(other) and self.data(path) == self.data(other) is not None
+            size is not None
+            and size == self.size(other_path)
+            and self.data(path) == self.data(other_path) is not None
         )
 
     def is_executable(self, path: str) -> bool:

@@ -9,7 +9,7 @@ _WARNED = ("[[", "--", "&&", "~~", "||")  # Python warns of these in a set
 
 def is_valid_expression(text: str) -> bool:
     """Whether JavaScript may take an expression: false only for what it is known to refuse."""
-    if any(each in text for each in _WARNED):
+    if any(sign in text for sign in _WARNED):
         return True
     try:
         re.compile(text)

@@ -91,22 +91,22 @@ def unknown_key_problem(
     value: Any,
     moved: Mapping[str, str] = MappingProxyType({}),
 ) -> Problem:
-    """A key that a program does not know, with the one that is meant, or the place where it belongs.
+    """Report a key that a program does not know, with the key that is meant, or where the key belongs.
 
     `value` is what it has in the file; `moved` are places of keys that had other names.
     """
     *table, name = map(str, finding.pointer)
-    place = f" in `{'.'.join(table)}`" if table else ""
+    table_text = f" in `{'.'.join(table)}`" if table else ""
     homes = sorted(_homes(schema, name))
     strays = [key for key in value if key in schema["properties"]] if isinstance(value, dict) else []
     fix, span = None, document.key_span(finding.pointer)
-    above = ", before the first table." if document.path.endswith(".toml") else "."
+    ending = ", before the first table." if document.path.endswith(".toml") else "."
     if not table and name in moved:
         remedy = f"It is `{moved[name]}` now."
     elif strays and not table:
-        remedy = f"{fixes.listed([f'`{key}`' for key in strays])} belongs at the top of the file{above}"
+        remedy = f"{fixes.listed([f'`{key}`' for key in strays])} belongs at the top of the file{ending}"
     elif "" in homes:
-        remedy = f"It belongs at the top of the file{above}"
+        remedy = f"It belongs at the top of the file{ending}"
     elif finding.meant is not None:
         remedy = f"Did you mean `{finding.meant}`?"
         if span is not None:
@@ -117,7 +117,7 @@ def unknown_key_problem(
         remedy = f"It belongs in `{homes[0]}`."
     else:
         remedy = "Correct or remove it."
-    message = f"{title} ignores `{finding.pointer[-1]}`: it knows no such key{place}. {remedy}"
+    message = f"{title} ignores `{finding.pointer[-1]}`: it knows no such key{table_text}. {remedy}"
     return settings_problem(document, "no-effect", finding.pointer, message, fix=fix)
 
 
@@ -150,7 +150,7 @@ def shadow_problem(path: str, span: Span, by: str, why: str, *, is_same: bool) -
 
 def first_stop(problems: Sequence[Problem]) -> Problem | None:
     """The first problem for which a program does not start."""
-    return next((each for each in problems if each.code == "assistant.stops"), None)
+    return next((problem for problem in problems if problem.code == "assistant.stops"), None)
 
 
 def value_at(value: Any, keys: Sequence[str | int]) -> Any:

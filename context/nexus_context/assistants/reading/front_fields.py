@@ -23,7 +23,7 @@ def field_text(matter: str | None, name: str) -> str | None:
 def field_list(matter: str | None, name: str) -> list[str]:
     """The items of a list, or of a text with commas; commas within braces separate nothing."""
     value = _field(matter, name)
-    texts = [each for each in (value if isinstance(value, list) else [value]) if isinstance(each, str)]
+    texts = [text for text in (value if isinstance(value, list) else [value]) if isinstance(text, str)]
     items = [item.strip() for text in texts for item in re.split(r",(?![^{]*\})", text)]
     return [item.replace(_STAR, "*") for item in items if item]
 

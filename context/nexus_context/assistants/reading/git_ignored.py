@@ -26,13 +26,13 @@ class GitIgnore:
         is_ignored = False
         for base, spec in self._rules:
             name = os.path.relpath(path, base).replace(os.sep, "/")
-            found = spec.check_file(f"{name}/" if is_directory else name).include
-            is_ignored = is_ignored if found is None else found
+            is_included = spec.check_file(f"{name}/" if is_directory else name).include
+            is_ignored = is_ignored if is_included is None else is_included
         return is_ignored
 
 
 def _rules(disk: Disk, directory: str, root: str) -> Iterator[tuple[str, GitIgnoreSpec]]:
-    for base in reversed([each for each in parents(directory) if is_within(each, root)]):
+    for base in reversed([parent for parent in parents(directory) if is_within(parent, root)]):
         text = disk.text(os.path.join(base, NAME))
         if text:
             yield base, GitIgnoreSpec.from_lines(text.splitlines()[:MOST_LINES])

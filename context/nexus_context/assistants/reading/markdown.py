@@ -81,8 +81,8 @@ def strip_comments(text: str) -> str:
     plain = text.replace("\r\n", "\n").replace("\r", "\n")
     out, position = "", 0
     for block in (span for kind, span in _blocks(plain) if kind == "comment"):
-        rest = _COMMENT.sub("", plain[block.start : block.end])
-        out += plain[position : block.start] + (rest if trim(rest) else "")
+        remaining_text = _COMMENT.sub("", plain[block.start : block.end])
+        out += plain[position : block.start] + (remaining_text if trim(remaining_text) else "")
         position = block.end
     return text if position == 0 else out + plain[position:]
 
@@ -105,35 +105,35 @@ def shorten_notes(text: str) -> str:
     too_many, too_large = lines > NOTE_LINES, size > NOTE_CHARACTERS
     if not (too_many or too_large):
         return text
-    kept = "\n".join(text.split("\n")[:NOTE_LINES]) if too_many else text
-    if len(kept) > NOTE_CHARACTERS:
-        end = kept.rfind("\n", 0, NOTE_CHARACTERS + 1)
-        kept = kept[: end if end > 0 else NOTE_CHARACTERS]
-    whole_lines = kept.count("\n") + 1 if text[len(kept) : len(kept) + 1] == "\n" else 0
-    next_line = claude_shortened(text[len(kept) + 1 :].partition("\n")[0].strip(), 80)
+    kept_text = "\n".join(text.split("\n")[:NOTE_LINES]) if too_many else text
+    if len(kept_text) > NOTE_CHARACTERS:
+        end = kept_text.rfind("\n", 0, NOTE_CHARACTERS + 1)
+        kept_text = kept_text[: end if end > 0 else NOTE_CHARACTERS]
+    whole_lines = kept_text.count("\n") + 1 if text[len(kept_text) : len(kept_text) + 1] == "\n" else 0
+    next_line = claude_shortened(text[len(kept_text) + 1 :].partition("\n")[0].strip(), 80)
     cut = f"{lines - whole_lines} of {lines} lines were cut off, starting at line {whole_lines + 1}"
     cut += f' ("{next_line}")' if next_line else ""
     if not whole_lines:
-        cut = f"everything after the first {len(kept)} characters of line 1 was cut off"
+        cut = f"everything after the first {len(kept_text)} characters of line 1 was cut off"
     amount = f"{lines} lines and {_size(size)}"
     if too_large and not too_many:
         amount = f"{_size(size)} (limit: {_size(NOTE_CHARACTERS)}) \u2014 index entries are too long"
     elif too_many and not too_large:
         amount = f"{lines} lines (limit: {NOTE_LINES})"
     return (
-        f"{kept}\n\n> WARNING: MEMORY.md is {amount}. Only part of it was loaded: {cut}. Keep index entries "
-        "to one line under ~200 chars; move detail into topic files."
+        f"{kept_text}\n\n> WARNING: MEMORY.md is {amount}. Only part of it was loaded: {cut}. Keep index "
+        "entries to one line under ~200 chars; move detail into topic files."
     )
 
 
-def claude_shortened(text: str, most: int) -> str:
-    """A text of at most `most` characters, cut after a word if that leaves more than half."""
-    if len(text) <= most:
+def claude_shortened(text: str, most_characters: int) -> str:
+    """Shorten a text to `most_characters`; it is cut after a word if that leaves more than half."""
+    if len(text) <= most_characters:
         return text
-    start = text[: most - 1]
+    start = text[: most_characters - 1]
     end = re.search(r"\s\S*$", start)
     words = start[: end.start()].rstrip() if end else ""
-    return (words if len(words) > most / 2 else start.rstrip()) + "\u2026"
+    return (words if len(words) > most_characters / 2 else start.rstrip()) + "\u2026"
 
 
 def _size(characters: int) -> str:

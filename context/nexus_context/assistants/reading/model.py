@@ -128,14 +128,18 @@ class AssistantSettings(msgspec.Struct, frozen=True):
             self._merge(values, file.values, ())
         return values
 
-    def _merge(self, values: dict[str, Any], others: Mapping[str, Any], pointer: tuple[str, ...]) -> None:
-        for key, value in others.items():
-            own, place = values.get(key), (*pointer, key)
+    def _merge(
+        self, values: dict[str, Any], more_values: Mapping[str, Any], pointer: tuple[str, ...]
+    ) -> None:
+        for key, value in more_values.items():
+            existing_value, key_pointer = values.get(key), (*pointer, key)
             if isinstance(value, Mapping):
-                values[key] = own = dict(own) if isinstance(own, dict) else {}
-                self._merge(own, value, place)
-            elif isinstance(value, list) and isinstance(own, list):
-                values[key] = self.combine(place, own, value)
+                values[key] = existing_value = (
+                    dict(existing_value) if isinstance(existing_value, dict) else {}
+                )
+                self._merge(existing_value, value, key_pointer)
+            elif isinstance(value, list) and isinstance(existing_value, list):
+                values[key] = self.combine(key_pointer, existing_value, value)
             else:
                 values[key] = value
 

@@ -25,7 +25,7 @@ def decode_value(text: str) -> tuple[Any, str]:
     if "\\ud" not in text and "\\uD" not in text:
         return None, error
     try:
-        return msgspec.json.decode(_HALF_PAIR.sub(_whole, text)), ""
+        return msgspec.json.decode(_HALF_PAIR.sub(_replace_surrogate, text)), ""
     except (msgspec.DecodeError, UnicodeEncodeError):
         return None, error
     except RecursionError:
@@ -50,13 +50,13 @@ def field(value: Any, *path: str) -> Any:
 
 def text_in(value: Any, *path: str) -> str | None:
     """A text inside objects; None if there is none, or it is empty."""
-    found = field(value, *path)
-    return found if isinstance(found, str) and found else None
+    inner_value = field(value, *path)
+    return inner_value if isinstance(inner_value, str) and inner_value else None
 
 
 def objects_in(value: Any) -> list[dict[str, Any]]:
     """The objects of a list; none of anything else."""
-    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
 def text(value: Any) -> str | None:
@@ -80,5 +80,5 @@ def seconds(time: Any) -> float:
         return 0.0
 
 
-def _whole(escape: re.Match[str]) -> str:
+def _replace_surrogate(escape: re.Match[str]) -> str:
     return r"\ufffd" if escape[1] else escape[0]

@@ -61,7 +61,11 @@ def check_server_file(document: JsonDocument, form: ServerFile) -> Iterator[Prob
     """What is wrong with a file of servers."""
     title, value = form.title, document.value
     error = next(
-        (each for each in document.problems if each.severity is Severity.ERROR and each.code not in JSONC),
+        (
+            problem
+            for problem in document.problems
+            if problem.severity is Severity.ERROR and problem.code not in JSONC
+        ),
         None,
     )
     if error is not None or not isinstance(value, dict):
@@ -81,21 +85,21 @@ def check_server_file(document: JsonDocument, form: ServerFile) -> Iterator[Prob
             yield no_effect(document.key_span((key,)) or Span(0, 0), message)
     servers = value.get(form.key)
     for name, server in servers.items() if isinstance(servers, dict) else ():
-        place = (form.key, name)
-        wrong = conform(document, place, SERVER)
-        for each in wrong:
-            yield no_effect(each.span, f"{title} does not start this server: {each.message}")
+        server_pointer = (form.key, name)
+        wrong = conform(document, server_pointer, SERVER)
+        for problem in wrong:
+            yield no_effect(problem.span, f"{title} does not start this server: {problem.message}")
         if not wrong and refusal(server, title) is not None:
             message = f"{title} does not start this server: it has neither `command` nor `url`. Add one."
-            yield no_effect(document.key_span(place) or Span(0, 0), message)
-        for pointer, name_of_reference in _references(server, place):
+            yield no_effect(document.key_span(server_pointer) or Span(0, 0), message)
+        for pointer, name_of_reference in _references(server, server_pointer):
             judged = form.judge_reference(name_of_reference)
             if judged is not None:
                 yield replace(no_effect(document.span(pointer), judged[1]), severity=judged[0])
 
 
 def judge_variable(
-    title: str, name: str, environ: Mapping[str, str], known: frozenset[str]
+    title: str, name: str, environ: Mapping[str, str], own_names: frozenset[str]
 ) -> Judgement | None:
     """What is wrong with a reference where `${env:NAME}` and some names of its own are replaced.
 
@@ -105,7 +109,7 @@ def judge_variable(
     if kind == "env" and colon and environ and variable not in environ:
         message = f"{variable} is not set here: {title} replaces `${{{name}}}` by nothing. Set it."
         return Severity.INFORMATION, message
-    if name in known or colon:
+    if name in own_names or colon:
         return None
     unset = "" if name in environ else f", and set {name}"
     message = f"{title} leaves `${{{name}}}` as it stands. Write `${{env:{name}}}`{unset}."
@@ -117,5 +121,5 @@ def _references(value: Any, pointer: tuple[str | int, ...]) -> Iterator[tuple[tu
         yield from ((pointer, match[1]) for match in _REFERENCE.finditer(value))
     elif isinstance(value, dict | list):
         members = value.items() if isinstance(value, dict) else enumerate(value)
-        for key, each in members:
-            yield from _references(each, (*pointer, key))
+        for key, member in members:
+            yield from _references(member, (*pointer, key))

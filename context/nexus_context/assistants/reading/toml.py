@@ -75,12 +75,14 @@ class TomlDocument:
 
     def path_at(self, offset: int) -> Pointer:
         """Path of the innermost key or value that contains an offset, or ends with it; () outside all."""
-        found: tuple[int, Pointer] = (len(self.text) + 1, ())
+        innermost: tuple[int, Pointer] = (len(self.text) + 1, ())
         for pointer, spans in self._places.items():
             for span in spans:
                 if span is not None and span.start <= offset <= span.end:
-                    found = min(found, (span.end - span.start, pointer), key=lambda each: each[0])
-        return found[1]
+                    innermost = min(
+                        innermost, (span.end - span.start, pointer), key=lambda candidate: candidate[0]
+                    )
+        return innermost[1]
 
     @property
     def _places(self) -> dict[Pointer, tuple[Span | None, Span]]:
@@ -178,8 +180,8 @@ class _Scan:
                 elif opening == "{":
                     self._pair(pointer)
                 else:
-                    place = (*pointer, index)
-                    self.places[place] = (None, self._value(place))
+                    item_pointer = (*pointer, index)
+                    self.places[item_pointer] = (None, self._value(item_pointer))
                     index += 1
             end = self._tokens[min(self._at, len(self._tokens) - 1)][1].end
             self._at += 1
@@ -244,8 +246,8 @@ def _failure(text: str, message: str) -> tuple[Span, str]:
         reason = "A number has too many digits"
     start = len(text) if match else 0
     if match and match[1]:
-        before = text.split("\n")[: int(match[1]) - 1]
-        start = min(sum(map(len, before)) + len(before) + int(match[2]) - 1, len(text))
+        lines_before = text.split("\n")[: int(match[1]) - 1]
+        start = min(sum(map(len, lines_before)) + len(lines_before) + int(match[2]) - 1, len(text))
     end = text.find("\n", start)
     end = len(text) if end < 0 else end
     return Span(start if start < end else text.rfind("\n", 0, start) + 1, end), reason

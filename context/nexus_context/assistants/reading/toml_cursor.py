@@ -25,22 +25,22 @@ def find_place(text: str, offset: int) -> CursorPlace | None:
     if _COMMENT.match(text, line_start, offset):
         return None
     table = next(reversed(list(_HEADER.finditer(text, 0, line_start))), None)
-    above = () if table is None else _names(table[1])
+    table_names = () if table is None else _names(table[1])
     start = 0 if table is None else table.end()
     pair = next(reversed(list(_PAIR.finditer(text, start, offset))), None)
     if pair is not None:
-        value = _value_place(text, pair, above, offset=offset)
+        value = _value_place(text, pair, table_names, offset=offset)
         if value is not None:
             return value
     key = _KEY.fullmatch(text, line_start, offset)
     if key is None:
         return None
     written = Span(key.start(2), _end(text, offset))
-    following = _HEADER.search(text, offset)
-    end = len(text) if following is None else following.start()
+    next_header = _HEADER.search(text, offset)
+    end = len(text) if next_header is None else next_header.start()
     names = [_names(match[1])[0] for match in _PAIR.finditer(text, start, end) if match.start() != line_start]
     return CursorPlace(
-        container=(*above, *_names(key[1])),
+        container=(*table_names, *_names(key[1])),
         is_object=True,
         key=None,
         written=written,
@@ -62,19 +62,21 @@ def _names(key: str) -> tuple[str, ...]:
 
 
 def _value_place(
-    text: str, pair: re.Match[str], above: tuple[str, ...], *, offset: int
+    text: str, pair: re.Match[str], table_names: tuple[str, ...], *, offset: int
 ) -> CursorPlace | None:
     """The place in the value of a pair; None if the value ends before."""
     value = text[pair.end() :]
     shift = pair.end() - len(_OBJECT)
-    place = cursor.find_place(_OBJECT + value, offset - shift)
-    is_done = "\n" in text[pair.end() : offset] and (place is None or not place.container)
-    if place is None or is_done:
+    cursor_place = cursor.find_place(_OBJECT + value, offset - shift)
+    is_done = "\n" in text[pair.end() : offset] and (cursor_place is None or not cursor_place.container)
+    if cursor_place is None or is_done:
         return None
     keys = _names(pair[1]) or ("",)
-    is_plain = not place.container
-    return place._replace(
-        container=(*above, *keys[:-1]) if is_plain else (*above, *keys, *place.container[1:]),
-        key=keys[-1] if is_plain else place.key,
-        written=Span(place.written.start + shift, place.written.end + shift),
+    is_plain = not cursor_place.container
+    return cursor_place._replace(
+        container=(*table_names, *keys[:-1])
+        if is_plain
+        else (*table_names, *keys, *cursor_place.container[1:]),
+        key=keys[-1] if is_plain else cursor_place.key,
+        written=Span(cursor_place.written.start + shift, cursor_place.written.end + shift),
     )

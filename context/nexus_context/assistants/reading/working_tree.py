@@ -37,19 +37,19 @@ def directories_below(disk: Disk, folder: str) -> tuple[list[str], bool]:
     Hidden directories, dependencies and build results are left out. At most MOST_DIRECTORIES and DEEPEST
     levels; the second value says whether these are all.
     """
-    found: list[str] = []
+    directories: list[str] = []
     level = [folder]
     for _ in range(DEEPEST):
-        found.extend(level)
-        if len(found) > MOST_DIRECTORIES:
-            return found[:MOST_DIRECTORIES], False
+        directories.extend(level)
+        if len(directories) > MOST_DIRECTORIES:
+            return directories[:MOST_DIRECTORIES], False
         level = [
             os.path.join(directory, name)
             for directory in level
             for name, entry in sorted(disk.entries(directory))
             if entry == "directory" and not name.startswith(".") and name not in LEFT_OUT
         ]
-    return found, not level
+    return directories, not level
 
 
 def find_working_tree(disk: Disk, folder: str) -> WorkingTree | None:

@@ -47,21 +47,23 @@ class CacheSituation(msgspec.Struct):
         return miss
 
     def _miss(self, request: AssistantRequest, find_change: FindChange) -> CacheMiss | None:
-        usage, last = request.usage, self.last
+        usage, last_request = request.usage, self.last
         prices = request_prices(request)
-        new = usage.cache_write + usage.fresh
-        if last is None:
+        new_tokens = usage.cache_write + usage.fresh
+        if last_request is None:
             if not usage.cache_write and limits_of(request.model or "").provider == "anthropic":
                 return None
-            return CacheMiss(at=request.at, cause="first", tokens=new, cost_usd=_extra(prices, new))
-        cached = last.usage.cache_read + last.usage.cache_write or last.usage.sent
-        lost = min(cached - usage.cache_read, new)
-        is_whole = usage.cache_read == 0 and lost > 0 and last.usage.cache_write > 0
+            return CacheMiss(
+                at=request.at, cause="first", tokens=new_tokens, cost_usd=_extra(prices, new_tokens)
+            )
+        cached = last_request.usage.cache_read + last_request.usage.cache_write or last_request.usage.sent
+        lost = min(cached - usage.cache_read, new_tokens)
+        is_whole = usage.cache_read == 0 and lost > 0 and last_request.usage.cache_write > 0
         if lost < LEAST_LOST and not is_whole:
             return None
-        idle = max(request.at - last.at, 0.0)
-        cause, detail = self._cause(last, request, idle)
-        if cause == "rewritten" and (path := find_change(last.at, request.at)):
+        idle = max(request.at - last_request.at, 0.0)
+        cause, detail = self._cause(last_request, request, idle)
+        if cause == "rewritten" and (path := find_change(last_request.at, request.at)):
             cause, detail = "instructions", path
         return CacheMiss(
             at=request.at,
@@ -72,18 +74,20 @@ class CacheSituation(msgspec.Struct):
             detail=detail,
         )
 
-    def _cause(self, last: AssistantRequest, request: AssistantRequest, idle: float) -> tuple[MissCause, str]:
+    def _cause(
+        self, last_request: AssistantRequest, request: AssistantRequest, idle: float
+    ) -> tuple[MissCause, str]:
         if self.is_compacted:
             return "compaction", ""
         if request.miss is not None:
             causes: list[MissCause] = [cause for word, cause in STATED.items() if word in request.miss]
             stated = causes[0] if causes else "rewritten"
             return stated, "" if stated in ("tools", "idle") else request.miss
-        if request.model != last.model:
-            return "model", f"{last.model} → {request.model}"
-        if request.version and last.version and request.version != last.version:
-            return "version", f"{last.version} → {request.version}"
-        lifetime = lifetime_of(last)
+        if request.model != last_request.model:
+            return "model", f"{last_request.model} → {request.model}"
+        if request.version and last_request.version and request.version != last_request.version:
+            return "version", f"{last_request.version} → {request.version}"
+        lifetime = lifetime_of(last_request)
         if idle > (lifetime or IDLE_S):
             return "idle", ""
         if self.changed_tools:

@@ -124,7 +124,7 @@ class FollowedFile(Generic[R]):
     def advance(self) -> bool:
         if not self._records.has_changed():
             return False
-        before = self._records.offset, self._restarts
+        previous_state = self._records.offset, self._restarts
         try:
             for record in self._records.read():
                 self._follow_restart()
@@ -132,7 +132,7 @@ class FollowedFile(Generic[R]):
         except OSError as error:  # removed, or no longer readable
             logger.debug("%s cannot be read: %s", self._records.path, error.strerror)
         self._follow_restart()
-        return before != (self._records.offset, self._restarts)
+        return previous_state != (self._records.offset, self._restarts)
 
     def complete(self, session: AssistantSession) -> AssistantSession:
         stamp = self._records.stamp
@@ -155,8 +155,12 @@ class FollowedFile(Generic[R]):
             logger.debug("a record of %s cannot be read", self._records.path, exc_info=True)
 
     def _find_change(self, start: float, end: float) -> str:
-        """The instruction file that was last written between two times; empty for none."""
-        for path in (each for one in self.fold.instructions for each in self._list_instructions(one)):
+        """Find an instruction file that was last written between two times; empty for none."""
+        for path in (
+            file_path
+            for instruction in self.fold.instructions
+            for file_path in self._list_instructions(instruction)
+        ):
             stamp = files.file_stamp(path)
             if stamp is not None and start < stamp[3] / 1e9 <= end:
                 return path

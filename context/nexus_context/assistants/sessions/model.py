@@ -44,7 +44,7 @@ def sum_usages(usages: Iterable[Usage]) -> Usage:
 
 
 def subtract_usage(first: Usage, second: Usage) -> Usage:
-    """What the first usage has more of each figure."""
+    """Subtract each figure of the second usage from the first; 0 where the second is larger."""
     return Usage(
         fresh=max(first.fresh - second.fresh, 0),
         cache_read=max(first.cache_read - second.cache_read, 0),
@@ -53,11 +53,13 @@ def subtract_usage(first: Usage, second: Usage) -> Usage:
     )
 
 
-def larger_window(size: int | None, sent: int) -> int | None:
-    """A size of the window that fits what was sent: the next one that there is."""
-    if size is None or sent <= size:
+def larger_window(size: int | None, sent_tokens: int) -> int | None:
+    """The `size` of a window if it holds `sent_tokens`, else the next larger size; None if it is unknown."""
+    if size is None or sent_tokens <= size:
         return size
-    return next((each for each in (1_000_000, 2_000_000) if sent <= each), sent)
+    return next(
+        (window_size for window_size in (1_000_000, 2_000_000) if sent_tokens <= window_size), sent_tokens
+    )
 
 
 class AssistantSession(msgspec.Struct, frozen=True, kw_only=True):

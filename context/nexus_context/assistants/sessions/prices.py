@@ -27,9 +27,9 @@ class TokenPrices(NamedTuple):
     output: float
 
     def cost(self, usage: Usage) -> float:
-        """The cost of a request with this usage, which the price of new tokens was made for."""
-        new = usage.fresh + usage.cache_write
-        return usage.cache_read * self.read + new * self.new + usage.output * self.output
+        """The cost of a request. `new` is the mean price of the tokens of this very usage."""
+        new_tokens = usage.fresh + usage.cache_write
+        return usage.cache_read * self.read + new_tokens * self.new + usage.output * self.output
 
 
 class RequestPrice(NamedTuple):
@@ -50,18 +50,22 @@ def price(request: AssistantRequest) -> RequestPrice:
     if request.cost_usd is not None:
         return RequestPrice(request.cost_usd)
     costs, lacks = [], list[str]()
-    for part in request.billed:
+    for billed_usage in request.billed:
         name, limits, prices = (
-            part.model or "a model without a name",
-            limits_of(part.model or ""),
-            _prices(part),
+            billed_usage.model or "a model without a name",
+            limits_of(billed_usage.model or ""),
+            _prices(billed_usage),
         )
         if prices is None:
             lacks.append(f"no price of {name}")
             continue
-        costs.append(prices.cost(part.usage) + part.searches * (limits.search_price or 0.0))
-        lacks += [f"no price of {mode} for {name}" for mode in part.modes if mode not in limits.price_factors]
-        if part.searches and limits.search_price is None:
+        costs.append(prices.cost(billed_usage.usage) + billed_usage.searches * (limits.search_price or 0.0))
+        lacks += [
+            f"no price of {mode} for {name}"
+            for mode in billed_usage.modes
+            if mode not in limits.price_factors
+        ]
+        if billed_usage.searches and limits.search_price is None:
             lacks.append(f"no price of web searches for {name}")
     return RequestPrice(sum(costs) if costs else None, tuple(lacks))
 
@@ -90,28 +94,31 @@ def cold_price(request: AssistantRequest, tokens: int, *, is_hour: bool) -> floa
     return None if prices is None else prices.new
 
 
-def _prices(part: BilledUsage, *, is_long: bool = True) -> TokenPrices | None:
+def _prices(billed_usage: BilledUsage, *, is_long: bool = True) -> TokenPrices | None:
     """The prices of tokens that were billed together; None for a model without prices.
 
     New tokens have one price: the mean of those that were written for five minutes, for an hour, and neither.
     """
-    usage, limits = part.usage, limits_of(part.model or "")
+    usage, model = billed_usage.usage, billed_usage.model or ""
+    limits = limits_of(model)
     long = limits.long_context
     if is_long and long is not None and usage.sent > long.above:
-        limits = _long_limits(part.model or "")
+        limits = _long_limits(model)
     if limits.input_price is None or limits.output_price is None:
         return None
     fresh, hour = limits.input_price, limits.write_price("1h") or limits.input_price
     short = limits.write_price("5m") or fresh
-    hours = min(part.written_1h, usage.cache_write)
-    new = usage.fresh + usage.cache_write
+    hours = min(billed_usage.written_1h, usage.cache_write)
+    new_tokens = usage.fresh + usage.cache_write
     paid = usage.fresh * fresh + hours * hour + (usage.cache_write - hours) * short
     read = fresh if limits.cached_input_price is None else limits.cached_input_price
     per = 1 / _PER
-    is_fast = (part.model or "").endswith("-fast") and limits.name != part.model  # a name of Claude Code
-    for mode in dict.fromkeys((*part.modes, *(("fast",) if is_fast else ()))):
+    is_fast = model.endswith("-fast") and limits.name != model  # a name of Claude Code
+    for mode in dict.fromkeys((*billed_usage.modes, *(("fast",) if is_fast else ()))):
         per *= limits.price_factors.get(mode, 1.0)
-    return TokenPrices(read * per, (paid / new if new else fresh) * per, limits.output_price * per)
+    return TokenPrices(
+        read * per, (paid / new_tokens if new_tokens else fresh) * per, limits.output_price * per
+    )
 
 
 @functools.lru_cache(maxsize=64)

@@ -48,17 +48,19 @@ def recall_dropped(facts: SessionFacts, present: Iterable[str], counter: TokenCo
     summary = _Summary(texts_present)
     titles = headings()
     head = texts.text("recall_head").strip()
-    room = limit - counter.count(head) - 1
+    remaining_tokens = limit - counter.count(head) - 1
     blocks: list[str] = []
     dropped = (("instructions", facts.instructions), ("tasks", facts.tasks))
     for section, ranked in dropped:
         missing = [fact for fact in ranked if not summary.says(fact.text)]
-        block = _section(titles[section], missing, counter, int(room * SHARE))  # type: ignore[index]
+        block = _section(titles[section], missing, counter, int(remaining_tokens * SHARE))  # type: ignore[index]
         if block:
             blocks.append(block)
-            room -= counter.count(block) + 2
+            remaining_tokens -= counter.count(block) + 2
     title = f"{titles['facts']}:"
-    names = missing_names(facts.names, (*texts_present, *blocks), counter, room - counter.count(title) - 2)
+    names = missing_names(
+        facts.names, (*texts_present, *blocks), counter, remaining_tokens - counter.count(title) - 2
+    )
     if names:
         blocks.append(f"{title}\n{names}")
     text = "\n\n".join((head, *blocks)) if blocks else ""
@@ -80,15 +82,15 @@ class _Summary:
         return bool(words) and len(words & self._words) >= COVERED * len(words)
 
 
-def _section(title: str, ranked: Sequence[Fact], counter: TokenCounter, room: int) -> str:
-    """A section with as many facts as fit, in the order of time; empty without one."""
-    room -= counter.count(f"{title}:") + 1
+def _section(title: str, ranked: Sequence[Fact], counter: TokenCounter, remaining_tokens: int) -> str:
+    """A section with the facts that fit into `remaining_tokens`, in the order of time; empty without any."""
+    remaining_tokens -= counter.count(f"{title}:") + 1
     chosen: list[Fact] = []
     for fact in ranked:
         cost = counter.count(_line(fact)) + 1
-        if cost <= room:
+        if cost <= remaining_tokens:
             chosen.append(fact)
-            room -= cost
+            remaining_tokens -= cost
     if not chosen:
         return ""
     return "\n".join((f"{title}:", *map(_line, sorted(chosen, key=lambda fact: fact.at))))

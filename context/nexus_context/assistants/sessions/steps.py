@@ -72,13 +72,13 @@ class AssistantRequest(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def billed(self) -> tuple[BilledUsage, ...]:
         """All that was billed."""
-        own = BilledUsage(self.model, self.usage, self.written_1h, self.modes, searches=self.searches)
-        return self.iterations or (own,)
+        own_usage = BilledUsage(self.model, self.usage, self.written_1h, self.modes, searches=self.searches)
+        return self.iterations or (own_usage,)
 
     @property
     def total(self) -> Usage:
         """The tokens of all that was billed."""
-        return sum_usages(part.usage for part in self.iterations) if self.iterations else self.usage
+        return sum_usages(iteration.usage for iteration in self.iterations) if self.iterations else self.usage
 
 
 class WindowText(msgspec.Struct, frozen=True):

@@ -51,29 +51,29 @@ class ToolCosts:
     def take_request(
         self,
         tokens: Mapping[Part, float],
-        new: Mapping[Part, float],
+        new_parts: Mapping[Part, float],
         *,
         sent_before: int,
         usage: Usage,
         prices: TokenPrices | None,
     ) -> None:
-        """Add what the tools' parts of a request cost; `tokens` are all of it, `new` what came with it."""
+        """Add the cost of the tools' parts of a request; `tokens` has all parts, `new_parts` the new."""
         if prices is None:
             self._is_priced = False
         read = min(usage.cache_read, sent_before)
         again = max(sent_before - read, 0)
-        old = 0.0
+        resend_price = 0.0
         if prices is not None and sent_before:
-            old = (read * prices.read + again * prices.new) / sent_before
+            resend_price = (read * prices.read + again * prices.new) / sent_before
         for part, count in tokens.items():
             category, label, server = part
             if category not in ("calls", "results"):
                 continue
-            sums, fresh = self._of((label, server)), new.get(part, 0.0)
+            sums, fresh = self._of((label, server)), new_parts.get(part, 0.0)
             if category == "results":
                 sums.tokens += fresh
             if prices is not None:
-                sums.cost += fresh * prices.new + max(count - fresh, 0.0) * old
+                sums.cost += fresh * prices.new + max(count - fresh, 0.0) * resend_price
 
     def report(self, tokens: Mapping[Part, float]) -> tuple[ToolCost, ...]:
         """The tools, the one that cost most first; `tokens` are those of the window now."""
@@ -89,7 +89,11 @@ class ToolCosts:
             )
             for (tool, server), sums in self._tools.items()
         ]
-        return tuple(sorted(costs, key=lambda each: (-(each.cost_usd or 0.0), -each.tokens, each.tool)))
+        return tuple(
+            sorted(
+                costs, key=lambda tool_cost: (-(tool_cost.cost_usd or 0.0), -tool_cost.tokens, tool_cost.tool)
+            )
+        )
 
     def _of(self, tool: Tool) -> _Sums:
         sums = self._tools.get(tool)

@@ -109,9 +109,9 @@ def plan_undo(present: PresentFile) -> SettingsChange:
             notes.append(f"{file.path}: no record of a setup; what runs Nexus is removed by its command.")
     if not record.entries:
         return present.change(present.data)
-    rest = _removed(file, text, record)
-    is_empty = rest.removeprefix(json_edits.BOM).strip() in ("", "{}")
-    return present.change(None if record.is_new and is_empty else rest.encode(), record, notes)
+    remaining_text = _removed(file, text, record)
+    is_empty = remaining_text.removeprefix(json_edits.BOM).strip() in ("", "{}")
+    return present.change(None if record.is_new and is_empty else remaining_text.encode(), record, notes)
 
 
 # ---------------------------------------------------------------- by syntax
@@ -150,15 +150,15 @@ def _text(path: str, data: bytes | None) -> str:
 
 
 def _missing(file: SettingsFile, value: Any) -> tuple[list[SettingsEntry], list[str]]:
-    """The entries that settings lack, and what is said of the others."""
+    """The entries that the settings lack, and a note for each entry of the user's that stays."""
     missing, notes = [], []
     for entry in file.entries:
-        same = _same_kind(entry, value)
-        if not same:
+        existing_entries = _same_kind(entry, value)
+        if not existing_entries:
             missing.append(entry)
-        elif not is_ours(entry, same[0]):
-            what = "your status line" if entry.key == "statusLine" else f"`{entry.title}`"
-            notes.append(f"{file.path}: {what} stays as it is. {_advice(entry)}")
+        elif not is_ours(entry, existing_entries[0]):
+            subject = "your status line" if entry.key == "statusLine" else f"`{entry.title}`"
+            notes.append(f"{file.path}: {subject} stays as it is. {_advice(entry)}")
     return missing, notes
 
 

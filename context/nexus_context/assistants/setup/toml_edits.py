@@ -35,43 +35,47 @@ def parse_tables(path: str, text: str) -> dict[str, Any]:
     try:
         return tomllib.loads(text.removeprefix(BOM))
     except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise SettingsError(f"{_place(path, str(error))} Nothing was written: fix the file first.") from error
+        raise SettingsError(
+            f"{_locate_error(path, str(error))} Nothing was written: fix the file first."
+        ) from error
 
 
 def add_entries(path: str, text: str, entries: Sequence[SettingsEntry], comment: str) -> EditedText:
     """The text with tables for entries that it does not have yet, below a comment."""
-    before = parse_tables(path, text)
+    tables_before = parse_tables(path, text)
     newline = "\r\n" if "\r\n" in text else "\n"
     lead = "" if not text.removeprefix(BOM) else newline if text.endswith("\n") else newline * 2
     lines = [f"# {comment}", *_joined(_tables(entry) for entry in entries)]
     added = lead + "".join(line + newline for line in lines)
     try:
-        after = tomllib.loads((text + added).removeprefix(BOM))
+        tables_after = tomllib.loads((text + added).removeprefix(BOM))
     except tomllib.TOMLDecodeError:
-        after = {}
-    if not all(has_entry(after, entry) for entry in entries):
+        tables_after = {}
+    if not all(has_entry(tables_after, entry) for entry in entries):
         names = ", ".join(
-            f"`{'.'.join(entry.container)}`" for entry in entries if value_at(before, entry.container)
+            f"`{'.'.join(entry.container)}`" for entry in entries if value_at(tables_before, entry.container)
         )
         raise SettingsError(
             f"{path}: {names or 'a value'} is written in one line, so that no table can be added to it. "
             "Nothing was written: write it as tables first."
         )
-    return EditedText(text + added, (Insertion(len(text), added),), missing_containers(before, entries))
+    return EditedText(
+        text + added, (Insertion(len(text), added),), missing_containers(tables_before, entries)
+    )
 
 
 def remove_entries(path: str, text: str, record: FileRecord) -> str:
     """The text without what setup put into it; SettingsError if it is broken or cannot tell."""
-    wanted = settings_without(parse_tables(path, text), record)
+    remaining_settings = settings_without(parse_tables(path, text), record)
     exact = cut_insertions(text, record.insertions)
-    if exact is not None and parse_tables(path, exact) == wanted:
+    if exact is not None and parse_tables(path, exact) == remaining_settings:
         return exact
     present = [entry for entry in record.entries if has_entry(parse_tables(path, text), entry)]
     cut = text
     for entry in present:
         cut = _cut_tables(cut, entry)
     try:
-        is_right = parse_tables(path, cut) == wanted
+        is_right = parse_tables(path, cut) == remaining_settings
     except SettingsError:
         is_right = False
     if not is_right:
@@ -83,8 +87,10 @@ def remove_entries(path: str, text: str, record: FileRecord) -> str:
 def _cut_tables(text: str, entry: SettingsEntry) -> str:
     newline = "\r\n" if "\r\n" in text else "\n"
     block = "".join(line + newline for line in _tables(entry))
-    whole = newline + block
-    return text.replace(whole, "", 1) if whole in text else text.replace(block, "", 1)
+    block_with_newline = newline + block
+    return (
+        text.replace(block_with_newline, "", 1) if block_with_newline in text else text.replace(block, "", 1)
+    )
 
 
 def _tables(entry: SettingsEntry) -> list[str]:
@@ -129,10 +135,10 @@ def _joined(blocks: Iterator[list[str]]) -> Iterator[str]:
         yield from block
 
 
-def _place(path: str, message: str) -> str:
+def _locate_error(path: str, message: str) -> str:
     """What tomllib says, with the place in front: `path:3:7: Expected …`."""
-    text, _, place = message.rpartition(" (at ")
-    words = place.rstrip(")").replace(",", "").split()
+    text, _, location = message.rpartition(" (at ")
+    words = location.rstrip(")").replace(",", "").split()
     if text and len(words) == 4 and words[0] == "line":
         return f"{path}:{words[1]}:{words[3]}: {text}."
     return f"{path}: {text or message}."

@@ -73,7 +73,7 @@ def id_begins(program_id: str, text: str) -> bool:
 
 
 def of_ledger(
-    kept: LedgerSession,
+    ledger_session: LedgerSession,
     origin: SessionOrigin | None,
     *,
     last_turn: str,
@@ -81,16 +81,16 @@ def of_ledger(
     estimated: bool = False,
     fork_of: str | None = None,
 ) -> ListedConversation:
-    """What the ledger has of a conversation; `origin` says of which program it is, if not of Nexus."""
+    """List a conversation of the ledger; `origin` names its program, None for Nexus's own."""
     conversation = ListedConversation(
         program=NEXUS,
-        title=kept.name,
-        folder=kept.workspace,
+        title=ledger_session.name,
+        folder=ledger_session.workspace,
         last_turn=last_turn,
         tokens=tokens,
         estimated=estimated,
         fork_of=fork_of,
-        kept=kept,
+        kept=ledger_session,
     )
     if origin is None:
         return conversation
@@ -100,7 +100,7 @@ def of_ledger(
         conversation,
         program=origin.assistant,
         id=origin.id,
-        title=kept.name.removeprefix(origin.assistant).removeprefix(" agent").removeprefix(": "),
+        title=ledger_session.name.removeprefix(origin.assistant).removeprefix(" agent").removeprefix(": "),
         parent=origin.parent,
         cost=RequestPrice(None) if is_agent else conversation.cost,  # a sub-agent costs its session
     )
@@ -111,16 +111,18 @@ def related_folders(folder: str, home: str) -> FolderScope:
     homes = {home, files.real_path(home)}
     parents = (parent for parent in working_tree.parents(folder)[1:] if dirname(parent) != parent)
     is_apart = (
-        parent for parent in parents if not any(working_tree.is_within(each, parent) for each in homes)
+        parent
+        for parent in parents
+        if not any(working_tree.is_within(home_path, parent) for home_path in homes)
     )
     return FolderScope(folder, tuple(is_apart))
 
 
 def belongs_to(conversation: ListedConversation, folders: Folders) -> bool:
-    """Whether it is of one of the folders, for its program or in the ledger."""
-    kept = conversation.kept
+    """Whether its program or the ledger places the conversation in one of the folders."""
+    ledger_session = conversation.kept
     return is_within(conversation.folder, folders) or (
-        kept is not None and is_within(kept.workspace, folders)
+        ledger_session is not None and is_within(ledger_session.workspace, folders)
     )
 
 
@@ -137,29 +139,31 @@ def program_title(name: str) -> str:
 
 
 def join_conversations(
-    kept: Iterable[ListedConversation], sessions: Iterable[AssistantSession]
+    ledger_conversations: Iterable[ListedConversation], sessions: Iterable[AssistantSession]
 ) -> list[ListedConversation]:
-    """What the ledger keeps and the sessions of programs, each conversation once, the last turn first."""
+    """Join the ledger's conversations with the programs' sessions: each once, the last turn first."""
     in_ledger: dict[tuple[str, str | None], list[ListedConversation]] = {}
-    for conversation in _sorted(kept):
+    for conversation in _sorted(ledger_conversations):
         key = conversation.program, conversation.id
         in_ledger.setdefault(key if conversation.id is not None else (NEXUS, None), []).append(conversation)
     joined: list[ListedConversation] = []
     for session in sessions:
         newest, *branches = in_ledger.pop((session.assistant, session.id), [None])
         joined.append(_of_session(session, None if newest is None else newest.kept))
-        joined += (msgspec.structs.replace(each, cost=RequestPrice(None)) for each in branches if each)
-    return _sorted([*joined, *(each for rest in in_ledger.values() for each in rest)])
+        joined += (msgspec.structs.replace(branch, cost=RequestPrice(None)) for branch in branches if branch)
+    return _sorted(
+        [*joined, *(conversation for conversations in in_ledger.values() for conversation in conversations)]
+    )
 
 
 def sum_costs(conversations: Sequence[ListedConversation]) -> RequestPrice:
-    """What conversations cost together, with all that this lacks."""
-    costs = [each.cost.usd for each in conversations if each.cost.usd is not None]
-    lacks = dict.fromkeys(reason for each in conversations for reason in each.cost.lacks)
+    """Sum the costs of conversations, and list what the sum lacks."""
+    costs = [conversation.cost.usd for conversation in conversations if conversation.cost.usd is not None]
+    lacks = dict.fromkeys(reason for conversation in conversations for reason in conversation.cost.lacks)
     return RequestPrice(sum(costs) if costs else None, tuple(lacks))
 
 
-def _of_session(session: AssistantSession, kept: LedgerSession | None) -> ListedConversation:
+def _of_session(session: AssistantSession, ledger_session: LedgerSession | None) -> ListedConversation:
     cost = RequestPrice(session.cost_usd)
     if session.cost_usd is None:
         total = session.total
@@ -174,10 +178,10 @@ def _of_session(session: AssistantSession, kept: LedgerSession | None) -> Listed
         cost=cost,
         parent=session.parent,
         fork_of=session.fork_of,
-        kept=kept,
+        kept=ledger_session,
         session=session,
     )
 
 
 def _sorted(conversations: Iterable[ListedConversation]) -> list[ListedConversation]:
-    return sorted(conversations, key=lambda each: seconds(each.last_turn), reverse=True)
+    return sorted(conversations, key=lambda conversation: seconds(conversation.last_turn), reverse=True)

@@ -30,14 +30,14 @@ class AssistantSessions(msgspec.Struct, frozen=True):
     notice: str | None = None
 
 
-_known: dict[tuple[str, Folders], tuple[tuple[int, ...], list[AssistantSession]]] = {}
+_cached_sessions: dict[tuple[str, Folders], tuple[tuple[int, ...], list[AssistantSession]]] = {}
 _lock = Lock()
 
 
 def find_sessions(
     place: Place, folder: Folders = None, *, assistants: Collection[str] = WITH_SESSIONS
 ) -> AssistantSessions:
-    """The sessions in some folders, or everywhere; none if the user has turned that off.
+    """Find the sessions in some folders, or everywhere; none if the user has turned that off.
 
     A file that has not changed since the last call is not read again by this process.
     """
@@ -45,15 +45,15 @@ def find_sessions(
     failures: list[tuple[str, str]] = []
     programs = readable_programs(place)
     for name in filter(programs.__contains__, assistants):
-        program, found = programs[name].sessions, list[AssistantSession]()
+        program, program_sessions = programs[name].sessions, list[AssistantSession]()
         for source in program.list_sources(place, folder):
             try:
-                found += _read(source, folder)
+                program_sessions += _read(source, folder)
             except (apsw.Error, OSError) as error:
                 failures.append((source.path, getattr(error, "strerror", None) or str(error)))
-        sessions += map(_with_window, program.link_forks(found))
+        sessions += map(_with_window, program.link_forks(program_sessions))
     return AssistantSessions(
-        tuple(sorted(sessions, key=lambda one: one.changed, reverse=True)),
+        tuple(sorted(sessions, key=lambda session: session.changed, reverse=True)),
         tuple(failures),
         None if place.reads_conversations else place.not_read,
     )
@@ -61,14 +61,14 @@ def find_sessions(
 
 def _read(source: SessionSource, folder: Folders) -> list[AssistantSession]:
     key = (source.path, folder)
-    remembered = _known.get(key)
-    if remembered is not None and remembered[0] == source.stamp:
-        return remembered[1]
+    cached = _cached_sessions.get(key)
+    if cached is not None and cached[0] == source.stamp:
+        return cached[1]
     sessions = source.read()
     with _lock:
-        if len(_known) >= MOST_REMEMBERED:
-            _known.clear()
-        _known[key] = (source.stamp, sessions)
+        if len(_cached_sessions) >= MOST_REMEMBERED:
+            _cached_sessions.clear()
+        _cached_sessions[key] = (source.stamp, sessions)
     return sessions
 
 
@@ -77,6 +77,6 @@ def _with_window(session: AssistantSession) -> AssistantSession:
     if session.window is not None or session.model is None:
         return session
     limits = get_model_limits(session.model)
-    sent = 0 if session.last is None else session.last.sent
-    window = larger_window(limits.context_window, sent)
+    sent_tokens = 0 if session.last is None else session.last.sent
+    window = larger_window(limits.context_window, sent_tokens)
     return msgspec.structs.replace(session, window=window) if limits.known else session

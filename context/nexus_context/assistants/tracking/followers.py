@@ -37,7 +37,9 @@ class SessionFollowers:
         follower, lock = self._follower(session, place)
         with lock:
             follower.session = session
-            follower.agents = tuple(each for each in sessions if each.parent == session.id)
+            follower.agents = tuple(
+                agent_session for agent_session in sessions if agent_session.parent == session.id
+            )
             follower.advance()
             return follower.report()
 
@@ -50,7 +52,12 @@ class SessionFollowers:
         with self._lock:
             entry = self._followers.pop(key, None)
             if entry is None:
-                entry = SessionFollower(session, list_files=lambda one: profile_files(one, place)), Lock()
+                entry = (
+                    SessionFollower(
+                        session, list_files=lambda followed_session: profile_files(followed_session, place)
+                    ),
+                    Lock(),
+                )
             self._followers[key] = entry
             while len(self._followers) > MOST_FOLLOWED:
                 self._followers.popitem(last=False)

@@ -89,19 +89,19 @@ def read_views(surroundings: Surroundings, disk: Disk, settings: Effective) -> F
     )
     folder = surroundings.folder
     project = project_of(surroundings, disk)
-    above = tuple(each for each in parents(folder)[1:] if project.contains(each))
-    found = find_sessions(place, FolderScope(folder, above))
+    parent_folders = tuple(parent for parent in parents(folder)[1:] if project.contains(parent))
+    assistant_sessions = find_sessions(place, FolderScope(folder, parent_folders))
     own_turn = last_nexus_turn(settings.get("/ledger/path"), surroundings.environ, surroundings.folder)
     views = find_views(
         surroundings,
         disk,
-        found.sessions,
+        assistant_sessions.sessions,
         time.time(),
         picked=settings.get("/views/show"),
         own_turn=own_turn,
     )
-    here = tuple(each for each in found.sessions if each.folder not in above)
-    return FolderViews(views, here, found.notice)
+    here = tuple(session for session in assistant_sessions.sessions if session.folder not in parent_folders)
+    return FolderViews(views, here, assistant_sessions.notice)
 
 
 def find_views(
@@ -122,26 +122,28 @@ def find_views(
     is_alone = picked == AUTO and not any(view.in_use for *_, view in ranked)
     own_idle = None if own_turn is None else now - seconds(own_turn)
     ranked.append(_nexus(surroundings, disk, own_idle, is_alone=is_alone))
-    views = [view for *_, view in sorted(ranked, key=lambda each: each[:2])]
-    first = [structs.replace(view, in_use=True, reason=PICKED) for view in views if view.name == picked]
-    return *first, *(view for view in views if view.name != picked)
+    views = [view for *_, view in sorted(ranked, key=lambda ranked_view: ranked_view[:2])]
+    picked_views = [
+        structs.replace(view, in_use=True, reason=PICKED) for view in views if view.name == picked
+    ]
+    return *picked_views, *(view for view in views if view.name != picked)
 
 
 def _programs(
     surroundings: Surroundings, disk: Disk, sessions: Sequence[AssistantSession], now: float
 ) -> Iterator[_Ranked]:
-    last = {session.assistant: session for session in reversed(sessions)}
+    latest_sessions = {session.assistant: session for session in reversed(sessions)}
     for name, program in PROGRAMS.items():
-        session = last.get(name)
+        session = latest_sessions.get(name)
         mark = find_mark(program.marks, surroundings, disk, inherited=program.inherited)
-        place = _place(session, surroundings)
+        where = _describe_folder(session, surroundings)
         idle = 0.0 if session is None else now - seconds(session.changed)
         model = None if session is None else session.model
-        used = f"last used {place} {_ago(idle)}"
+        last_used = f"last used {where} {_ago(idle)}"
         if session is not None and is_live(session, now):
-            yield 0, idle, FolderView(name, program.title, f"it runs {place}", in_use=True, model=model)
+            yield 0, idle, FolderView(name, program.title, f"it runs {where}", in_use=True, model=model)
         elif session is not None and idle <= RECENT_S:
-            yield 1, idle, FolderView(name, program.title, used, in_use=True, model=model)
+            yield 1, idle, FolderView(name, program.title, last_used, in_use=True, model=model)
         elif mark is not None:
             path = surroundings.environ.get("PATH", "")
             is_installed = session is not None or which(program.command, search=path) is not None
@@ -149,12 +151,12 @@ def _programs(
             reason = reason if is_installed else f"`{program.command}` is not on the PATH, but {reason}"
             yield 3, not is_installed, FolderView(name, program.title, reason, in_use=True, model=model)
         else:
-            reason = "nothing of it is here" if session is None else used
+            reason = "nothing of it is here" if session is None else last_used
             yield 5, idle, FolderView(name, program.title, reason, in_use=False, model=model)
 
 
-def _place(session: AssistantSession | None, surroundings: Surroundings) -> str:
-    """Where a session works, from the folder."""
+def _describe_folder(session: AssistantSession | None, surroundings: Surroundings) -> str:
+    """Say where a session works, as seen from the folder: "here", or "in PATH"."""
     directory, folder = None if session is None else session.folder, surroundings.folder
     if directory is None or directory == folder or not is_within(folder, directory):
         return "here"

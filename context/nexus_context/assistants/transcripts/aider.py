@@ -72,7 +72,7 @@ def _add(draft: Draft, block: _Block) -> None:
 
 def _blocks(text: str, start: int, end: int, spaced: bool) -> Iterator[_Block]:
     """The blocks of a conversation; those of white space only are skipped."""
-    speaker, lines, first, last = "", list[str](), start, start
+    speaker, lines, block_start, block_end = "", list[str](), start, start
     at = start
     for match in _LINE.finditer(text, start, end):
         line = match[0]
@@ -80,22 +80,22 @@ def _blocks(text: str, start: int, end: int, spaced: bool) -> Iterator[_Block]:
         is_cut = not line.endswith("\n")
         if is_cut and any(mark.startswith(content) or content.startswith(mark) for mark in _CUT_MARKS):
             break
-        whose, said = _line(content, spaced and not is_cut)
-        if whose == "assistant" and not content.strip() and speaker in ("user", "aider"):
-            whose = "blank"
-        if whose != speaker:
-            yield from _block(speaker, lines, Span(first, last))
-            speaker, lines, first = whose, [], at
-        lines.append(said)
+        line_speaker, line_text = _line(content, spaced and not is_cut)
+        if line_speaker == "assistant" and not content.strip() and speaker in ("user", "aider"):
+            line_speaker = "blank"
+        if line_speaker != speaker:
+            yield from _block(speaker, lines, Span(block_start, block_end))
+            speaker, lines, block_start = line_speaker, [], at
+        lines.append(line_text)
         at += len(line)
-        last = at
-    yield from _block(speaker, lines, Span(first, last))
+        block_end = at
+    yield from _block(speaker, lines, Span(block_start, block_end))
 
 
 def _block(speaker: str, lines: list[str], span: Span) -> Iterator[_Block]:
-    said = "\n".join(lines).strip("\n" if speaker == "assistant" else None)
-    if speaker not in ("", "blank") and said.strip():
-        yield _Block(speaker, said, span)
+    text = "\n".join(lines).strip("\n" if speaker == "assistant" else None)
+    if speaker not in ("", "blank") and text.strip():
+        yield _Block(speaker, text, span)
 
 
 def _line(line: str, spaced: bool) -> tuple[str, str]:

@@ -72,9 +72,11 @@ def contained(record: Record, value: Any, report: Report) -> list[Message] | Non
     except Exception as error:  # noqa: BLE001 - one record must not keep the others from being read
         report.add_internal(record.span, record.place, error)
         return None
-    place = None if any(map(_holds_something, messages)) else _place_of_text(record.value)
-    if place is not None:
-        text = f"{record.place} has its text under {place!r}, where no known format has it; it is left out."
+    text_path = None if any(map(_holds_something, messages)) else _place_of_text(record.value)
+    if text_path is not None:
+        text = (
+            f"{record.place} has its text under {text_path!r}, where no known format has it; it is left out."
+        )
         report.add(record.span, "transcript.text", text)
         return None
     reason = next(filter(None, map(report.refusal, messages)), None)
@@ -236,8 +238,8 @@ def _results(value: dict[str, Any], content: list[Any]) -> list[Message]:
                 "tool", inner, tool_call_id=call_id if isinstance(call_id, str) else None, **extra, **fields
             )
         )
-    rest = [block for block in content if not _is_block(block, "tool_result")]
-    return [*messages, Message("user", rest, **extra)] if rest else messages
+    other_blocks = [block for block in content if not _is_block(block, "tool_result")]
+    return [*messages, Message("user", other_blocks, **extra)] if other_blocks else messages
 
 
 def _calls(value: dict[str, Any]) -> list[ToolCall]:

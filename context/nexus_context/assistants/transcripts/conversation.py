@@ -117,9 +117,9 @@ class Draft:
         tools: Any = None,
     ) -> Conversation:
         """The conversation; `system` precedes the system messages at its beginning."""
-        own, messages = leading_system(self.messages)
+        own_system, messages = leading_system(self.messages)
         shift = len(self.messages) - len(messages)
-        prompts = [text for text in (system, own) if text]
+        prompts = [text for text in (system, own_system) if text]
         listed = tools if isinstance(tools, list) else []
         named = tuple(tool for tool in listed if _is_tool(tool))
         self.report.leave("tool", "without a name", len(listed) - len(named), "tool")

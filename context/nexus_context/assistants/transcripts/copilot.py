@@ -19,7 +19,7 @@ _EVENTS = ("session.", "user.message", "assistant.", "tool.")
 
 def _is_chat(value: Any) -> bool:
     requests = objects_in(field(value, "requests"))
-    return any(isinstance(field(each, "message"), dict) and "response" in each for each in requests)
+    return any(isinstance(field(request, "message"), dict) and "response" in request for request in requests)
 
 
 def _is_event(value: Any) -> bool:

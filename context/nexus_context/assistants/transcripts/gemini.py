@@ -79,28 +79,29 @@ class Contents:
         for part in parts:
             if isinstance(part.get("functionResponse"), dict):
                 self.draft.add(record, self._result(part["functionResponse"]))
-        rest = [_part(part) for part in parts if "functionResponse" not in part]
-        if rest:
+        content_parts = [_convert_part(part) for part in parts if "functionResponse" not in part]
+        if content_parts:
             role = field(content, "role") or (None if self._has_roles else "user")
-            only = rest[0] if len(rest) == 1 else {}
+            only = content_parts[0] if len(content_parts) == 1 else {}
             self.draft.add(
-                record, {"role": role, "content": only["text"] if only.keys() == {"type", "text"} else rest}
+                record,
+                {"role": role, "content": only["text"] if only.keys() == {"type", "text"} else content_parts},
             )
 
     def add_answer(self, record: Record, body: dict[str, Any]) -> None:
         """Read an answer of the API: its first candidate."""
-        first = next(iter(body["candidates"]), None)
+        candidate = next(iter(body["candidates"]), None)
         self.draft.model = text_in(body, "modelVersion") or text_in(body, "model_version") or self.draft.model
-        self.add(record, {"role": "model"} | (field(first, "content") or {}))
+        self.add(record, {"role": "model"} | (field(candidate, "content") or {}))
         usage = body.get("usageMetadata", body.get("usage_metadata"))
-        self.draft.note_outcome(_outcome(usage, first))
+        self.draft.note_outcome(_outcome(usage, candidate))
 
     def _add_answer(self, record: Record, parts: list[dict[str, Any]]) -> None:
         answer = AnswerParts()
         for part in parts:
             call = part.get("functionCall")
             if not isinstance(call, dict):
-                answer.add_part(_part(part))
+                answer.add_part(_convert_part(part))
                 continue
             self._calls += 1
             name, call_id = call.get("name"), text_in(call, "id") or f"function-{self._calls}"
@@ -173,12 +174,14 @@ def _body(value: Any) -> dict[str, Any] | None:
         contents, candidates = inner.get("contents"), inner.get("candidates")
         if isinstance(contents, list) and any(map(_is_content, contents)):
             return inner
-        if isinstance(candidates, list) and any(_is_content(field(one, "content")) for one in candidates):
+        if isinstance(candidates, list) and any(
+            _is_content(field(candidate, "content")) for candidate in candidates
+        ):
             return inner
     return None
 
 
-def _part(part: dict[str, Any]) -> dict[str, Any]:
+def _convert_part(part: dict[str, Any]) -> dict[str, Any]:
     """A part in our form: texts and media by their kind, anything else as Google has it."""
     if part.get("thought") is True or any(key in part for key in _SERVER_KEYS):
         return part

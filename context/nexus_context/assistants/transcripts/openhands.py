@@ -120,31 +120,37 @@ class _Events:
     # ------------------------------------------------------------ events with `action` or `observation`
 
     def _read_old(self, record: Record, event: dict[str, Any]) -> None:
-        action, arguments = event.get("action"), event.get("args")
-        given = arguments if isinstance(arguments, dict) else {}
+        action, raw_arguments = event.get("action"), event.get("args")
+        arguments = raw_arguments if isinstance(raw_arguments, dict) else {}
         if action == "system":
-            self._tools = given.get("tools") or self._tools
-            self._add(record, {"role": "system", "content": given.get("content")})
+            self._tools = arguments.get("tools") or self._tools
+            self._add(record, {"role": "system", "content": arguments.get("content")})
         elif action == "message":
             role = "user" if event.get("source") == "user" else "assistant"
-            self._add(record, {"role": role, "content": _with_images(given)})
-        elif action == "condensation" and self._entire and text_in(given, "summary"):
-            self._add(record, {"role": "user", "content": given["summary"], "meta": dict(SUMMARY_META)})
+            self._add(record, {"role": role, "content": _with_images(arguments)})
+        elif action == "condensation" and self._entire and text_in(arguments, "summary"):
+            self._add(record, {"role": "user", "content": arguments["summary"], "meta": dict(SUMMARY_META)})
         elif action == "finish":
-            text = text_in(given, "final_thought") or text_in(given, "thought") or text_in(event, "message")
+            text = (
+                text_in(arguments, "final_thought")
+                or text_in(arguments, "thought")
+                or text_in(event, "message")
+            )
             role = "user" if event.get("source") == "user" else "assistant"
             self._add(record, {"role": role, "content": text or ""}, _usage(event))
         elif action == "run" and event.get("source") == "user":
-            content = f"User executed the command:\n{given.get('command')}"
+            content = f"User executed the command:\n{arguments.get('command')}"
             self._add(record, {"role": "user", "content": content})
         elif action in _TOOLS:
-            self._add_action(record, event, action, given)
+            self._add_action(record, event, action, arguments)
         elif event.get("observation") in _RESULTS:
             self._add_observation(record, event)
         else:
             self._report.leave("own", _OWN, noun="event")
 
-    def _add_action(self, record: Record, event: dict[str, Any], action: str, given: dict[str, Any]) -> None:
+    def _add_action(
+        self, record: Record, event: dict[str, Any], action: str, event_arguments: dict[str, Any]
+    ) -> None:
         response = field(event, "tool_call_metadata", "model_response")
         choices = field(response, "choices")
         message = field(choices[0], "message") if isinstance(choices, list) and choices else None
@@ -157,12 +163,12 @@ class _Events:
                 self._add(record, {"role": "assistant", "content": None} | answer, _usage(event))
             return
         answer_parts = AnswerParts()
-        answer_parts.add_text(given.get("thought"))
+        answer_parts.add_text(event_arguments.get("thought"))
         call_id = f"event-{event.get('id')}"
         self._calls[_hashable(event.get("id"))] = call_id
         arguments = {
             key: value
-            for key, value in given.items()
+            for key, value in event_arguments.items()
             if key not in _NOT_ARGUMENTS and value is not None and value != ""
         }
         answer_parts.add_call(call_id, action, arguments)
@@ -204,7 +210,7 @@ class _Events:
             self._report.leave("own", _OWN, noun="event")
 
     def _add_call(self, record: Record, event: dict[str, Any]) -> None:
-        """An action; those of one response are one answer."""
+        """Add the call of an action. The actions of one response are one answer."""
         response = text_in(event, "llm_response_id")
         if response is None or response != self._response:
             self._finish()
@@ -281,7 +287,7 @@ def _events_in(value: Any) -> list[Any] | None:
 
 
 def _forgotten(records: Sequence[Record]) -> tuple[set[int], dict[int, str]]:
-    """The places of the events that condensations forget, and by place the summary that replaces them."""
+    """The indexes of the events that condensations forget, and by index the summary that replaces them."""
     places: dict[Any, int] = {}
     for at, record in enumerate(records):
         places.setdefault(_hashable(field(record.value, "id")), at)
@@ -293,19 +299,22 @@ def _forgotten(records: Sequence[Record]) -> tuple[set[int], dict[int, str]]:
         source = _condensation(record.value)
         listed, summary = field(source, "forgotten_event_ids"), text_in(source, "summary")
         ids = map(_hashable, listed) if isinstance(listed, list) else ()
-        own = {places[each] for each in ids if each is not None and each in places}
-        first, last = field(source, "forgotten_events_start_id"), field(source, "forgotten_events_end_id")
-        if type(first) is int and type(last) is int:
-            start, end = bisect_left(numbers, first), bisect_right(numbers, last)
+        condensed = {places[event_id] for event_id in ids if event_id is not None and event_id in places}
+        first_id, last_id = (
+            field(source, "forgotten_events_start_id"),
+            field(source, "forgotten_events_end_id"),
+        )
+        if type(first_id) is int and type(last_id) is int:
+            start, end = bisect_left(numbers, first_id), bisect_right(numbers, last_id)
             spans.append((start, end))
-            own |= {places[number] for number in numbers[start : min(start + 1, end)]}
-        forgotten |= own
-        if own and summary:
-            summaries[min(own)] = summary
-    after = 0
+            condensed |= {places[number] for number in numbers[start : min(start + 1, end)]}
+        forgotten |= condensed
+        if condensed and summary:
+            summaries[min(condensed)] = summary
+    covered_end = 0
     for start, end in sorted(spans):
-        forgotten.update(places[number] for number in numbers[max(start, after) : end])
-        after = max(after, end)
+        forgotten.update(places[number] for number in numbers[max(start, covered_end) : end])
+        covered_end = max(covered_end, end)
     return forgotten, summaries
 
 
@@ -329,11 +338,11 @@ def _usage(event: Any) -> Any:
     )
 
 
-def _with_images(given: dict[str, Any]) -> Any:
-    images = [url for url in _listed(given.get("image_urls")) if isinstance(url, str)]
+def _with_images(arguments: dict[str, Any]) -> Any:
+    images = [url for url in _listed(arguments.get("image_urls")) if isinstance(url, str)]
     if not images:
-        return given.get("content")
-    text = [{"type": "text", "text": given["content"]}] if text_in(given, "content") else []
+        return arguments.get("content")
+    text = [{"type": "text", "text": arguments["content"]}] if text_in(arguments, "content") else []
     return [*text, *({"type": "image_url", "image_url": {"url": url}} for url in images)]
 
 

@@ -92,11 +92,11 @@ def _add_response(draft: Draft, record: Record, value: dict[str, Any]) -> None:
                 object_of(arguments) if isinstance(arguments, str) else (arguments or {}),
             )
             continue
-        kept = _response_part(part)
-        if kept is None:
+        response_part = _response_part(part)
+        if response_part is None:
             draft.report.leave("part", _LEFT_OUT, noun="part")
-        elif kept.get("text") != "":
-            answer.add_part(kept)
+        elif response_part.get("text") != "":
+            answer.add_part(response_part)
     draft.model = text_in(value, "model_name") or draft.model
     if answer:
         usage = value.get("usage")
@@ -124,9 +124,9 @@ def _response_part(part: dict[str, Any]) -> dict[str, Any] | None:
             return _thinking(part, provider)
         case "builtin-tool-call" if provider == "anthropic":
             arguments = part.get("args")
-            given = object_of(arguments) if isinstance(arguments, str) else (arguments or {})
+            tool_input = object_of(arguments) if isinstance(arguments, str) else (arguments or {})
             name, call_id = part.get("tool_name"), part.get("tool_call_id")
-            return {"type": "server_tool_use", "id": call_id, "name": name, "input": given}
+            return {"type": "server_tool_use", "id": call_id, "name": name, "input": tool_input}
         case "builtin-tool-return" if f"{part.get('tool_name')}_tool_result" in SERVER_RESULTS:
             kind, call_id = f"{part['tool_name']}_tool_result", part.get("tool_call_id")
             return {"type": kind, "tool_use_id": call_id, "content": content}

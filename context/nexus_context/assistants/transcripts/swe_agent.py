@@ -30,7 +30,7 @@ def is_record(value: Any) -> bool:
     """Whether a value is a trajectory."""
     if not isinstance(value, dict) or "role" in value:
         return False
-    if isinstance(value.get("attempts"), list) and any(_is_run(one) for one in value["attempts"]):
+    if isinstance(value.get("attempts"), list) and any(_is_run(attempt) for attempt in value["attempts"]):
         return True
     return _is_run(value)
 

@@ -39,8 +39,8 @@ def matter_fields(path: str) -> tuple[MatterField, ...]:
     for kind in load_schema(FIELDS)["kinds"]:
         if re.search(f"{kind['path']}$", path.replace("\\", "/")):
             return tuple(
-                MatterField(name, each["text"], tuple(each.get("values", ())))
-                for name, each in kind["fields"].items()
+                MatterField(name, field["text"], tuple(field.get("values", ())))
+                for name, field in kind["fields"].items()
             )
     return ()
 

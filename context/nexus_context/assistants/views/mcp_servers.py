@@ -44,14 +44,14 @@ def find_server_keys(path: str, name: str, disk: Disk) -> list[Span]:
     return []
 
 
-def _pointers(value: object, above: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+def _pointers(value: object, parent_keys: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
     """The keys of an object of servers, wherever it stands."""
     if isinstance(value, dict):
-        for key, each in value.items():
-            if above:
-                yield *above, key
-            if not above or above[-1] not in SERVER_KEYS:
-                yield from _pointers(each, (*above, key))
+        for key, member in value.items():
+            if parent_keys:
+                yield *parent_keys, key
+            if not parent_keys or parent_keys[-1] not in SERVER_KEYS:
+                yield from _pointers(member, (*parent_keys, key))
 
 
 def read_servers(
@@ -63,11 +63,11 @@ def read_servers(
     that another one of the name replaces are added to `problems`.
     """
     program = PROGRAMS[name]
-    found = () if settings.stop else program.servers.read(disk, settings)
+    candidates = () if settings.stop else program.servers.read(disk, settings)
     title, why = program.instructions.assistant.title, program.servers.why
     replaced: list[Problem] = []
     preference = Preference(title, "MCP server", why)
-    servers = choose(found, preference, settings.where, disk=disk, ignored=[], problems=replaced)
+    servers = choose(candidates, preference, settings.where, disk=disk, ignored=[], problems=replaced)
     if problems is not None and why:
         problems.extend(replaced)
-    return tuple(sorted(servers, key=lambda each: each.name))
+    return tuple(sorted(servers, key=lambda server: server.name))

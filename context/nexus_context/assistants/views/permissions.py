@@ -74,16 +74,18 @@ def calls_of_script(text: str) -> list[ExplainedCall]:
 def explain_calls(
     calls: list[ExplainedCall], disk: Disk, surroundings: Surroundings, *, assistants: Collection[str]
 ) -> list[Explanation]:
-    """What assistants do with calls in a folder, those of which that is known.
+    """Decide calls in a folder as each of the assistants does whose permissions are known.
 
-    RequestError if it is known of none.
+    RequestError if none of them is.
     """
-    known = [program for program in PROGRAMS.values() if program.has_permissions]
-    chosen = [program for program in known if program.name in assistants]
+    known_programs = [program for program in PROGRAMS.values() if program.has_permissions]
+    chosen = [program for program in known_programs if program.name in assistants]
     if not chosen:
-        names = ", ".join(program.name for program in known)
-        wanted = " and ".join(assistants)
-        raise RequestError(f"What {wanted} allows is not known. Known: {names}.", code="unknown-permissions")
+        names = ", ".join(program.name for program in known_programs)
+        requested_names = " and ".join(assistants)
+        raise RequestError(
+            f"What {requested_names} allows is not known. Known: {names}.", code="unknown-permissions"
+        )
     explanations = []
     for program in chosen:
         refused_before = len(disk.refused)

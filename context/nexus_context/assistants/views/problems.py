@@ -69,36 +69,39 @@ def gather(
 
 
 def join_problems(
-    own: Iterable[Problem], checked: AssistantCheck, texts: Mapping[str, str], ignore: Sequence[str]
+    nexus_problems: Iterable[Problem],
+    checked: AssistantCheck,
+    texts: Mapping[str, str],
+    ignore: Sequence[str],
 ) -> Heard:
     """The problems of a folder, and those that are silenced by its setting or by comments in `texts`.
 
-    `own` are those that Nexus finds. Where its own view is in use, they all count, else those of
+    `nexus_problems` are those that Nexus finds. Where its own view is in use, they all count, else those of
     `counts_without_nexus`. A mistake that both find is the problem of the view that is in use.
     """
     if checked.covers_nexus:
-        own = tuple(own)
-        found = (*own, *_without_doubles(checked.problems, own))
+        nexus_problems = tuple(nexus_problems)
+        joined = (*nexus_problems, *_without_doubles(checked.problems, nexus_problems))
     else:
-        counted = filter(counts_without_nexus, own)
-        found = (*_without_doubles(counted, checked.problems), *checked.problems)
-    return without_silenced(found, texts, ignore, checked.folder)
+        counted = filter(counts_without_nexus, nexus_problems)
+        joined = (*_without_doubles(counted, checked.problems), *checked.problems)
+    return without_silenced(joined, texts, ignore, checked.folder)
 
 
-def _without_doubles(problems: Iterable[Problem], others: Iterable[Problem]) -> Iterator[Problem]:
-    """The problems, without those in whose text another one is that is at least as severe."""
+def _without_doubles(problems: Iterable[Problem], other_problems: Iterable[Problem]) -> Iterator[Problem]:
+    """Yield the problems of SAFETY, and those that overlap no other problem that is at least as severe."""
     by_path: dict[str, list[Problem]] = {}
-    for other in others:
-        by_path.setdefault(other.path, []).append(other)
+    for other_problem in other_problems:
+        by_path.setdefault(other_problem.path, []).append(other_problem)
     for problem in problems:
         span = problem.span
         if problem.code in SAFETY or not any(
-            other.severity <= problem.severity
+            other_problem.severity <= problem.severity
             and (
-                other.span.start == span.start
-                or max(other.span.start, span.start) < min(other.span.end, span.end)
+                other_problem.span.start == span.start
+                or max(other_problem.span.start, span.start) < min(other_problem.span.end, span.end)
             )
-            for other in by_path.get(problem.path, ())
+            for other_problem in by_path.get(problem.path, ())
         ):
             yield problem
 

@@ -62,17 +62,19 @@ def who_reads_what(
 
 
 def file_uses(profile: Profile) -> dict[str, AssistantUse]:
-    """What a profile says of each file, by path."""
-    uses = {each.path: AssistantUse("unread", reason=each.reason) for each in profile.ignored}
-    for each in profile.later:
-        uses[each.path] = AssistantUse("later", reason=f"Sent {each.when}.")
+    """The use of each file by the assistant of a profile, by path."""
+    uses = {file.path: AssistantUse("unread", reason=file.reason) for file in profile.ignored}
+    for file in profile.later:
+        uses[file.path] = AssistantUse("later", reason=f"Sent {file.when}.")
     for kind, part in ((block.kind, part) for block in profile.blocks for part in block.parts):
         if part.path is None:
             continue
-        before = uses.get(part.path)
-        tokens = part.tokens + (before.tokens if before is not None else 0)
+        earlier_use = uses.get(part.path)
+        tokens = part.tokens + (earlier_use.tokens if earlier_use is not None else 0)
         if part.scope in LISTED or kind != "instructions":
-            uses[part.path] = AssistantUse("later", tokens, profile.exact, before.reason if before else None)
+            uses[part.path] = AssistantUse(
+                "later", tokens, profile.exact, earlier_use.reason if earlier_use else None
+            )
         elif part.cut is not None:
             lines = f"lines {part.cut.first_line}–{part.cut.last_line} are never read"
             uses[part.path] = AssistantUse("cut", tokens, profile.exact, f"{part.cut.reason}: {lines}")

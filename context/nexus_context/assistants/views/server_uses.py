@@ -69,11 +69,11 @@ def _uses_in(settings: AssistantSettings, name: str, disk: Disk) -> Iterator[Ser
 
 
 def _start_in(name: str, pointer: tuple[str | int, ...], text: str) -> int | None:
-    """Where a text names the server: a rule for its tools, or an item of a list of servers."""
+    """The offset at which a text names the server: in a rule for its tools or a list of servers."""
     if text == name and len(pointer) > 1 and pointer[-2] in LISTS:
         return 0
-    rest = text.removeprefix(f"{_RULE}{name}")
-    is_rule = rest != text and (not rest or rest.startswith(("__", "(")))
+    tool_suffix = text.removeprefix(f"{_RULE}{name}")
+    is_rule = tool_suffix != text and (not tool_suffix or tool_suffix.startswith(("__", "(")))
     return len(_RULE) if is_rule else None
 
 

@@ -45,7 +45,7 @@ def is_set_up(name: str, surroundings: Surroundings, disk: Disk) -> bool:
 def find_mark(
     marks: Sequence[str], surroundings: Surroundings, disk: Disk, *, inherited: Sequence[str] | None = None
 ) -> str | None:
-    """The nearest of some files and directories in the folder or above it in its project, from the folder.
+    """Find the nearest mark in the folder or above it in its project; returns its path from the folder.
 
     Above the folder those count that are `inherited`, or all. What is in a program's directory in the user's
     home is the user's, and no mark of a project there.
@@ -55,8 +55,12 @@ def find_mark(
         is_home = directory == project.user_home
         counting = marks if directory == surroundings.folder or inherited is None else inherited
         for mark in counting if project.contains(directory) else ():
-            first, *_ = parts = mark.split("/")
-            is_users = is_home and first.startswith(".") and disk.is_directory(os.path.join(directory, first))
+            first_step, *_ = parts = mark.split("/")
+            is_users = (
+                is_home
+                and first_step.startswith(".")
+                and disk.is_directory(os.path.join(directory, first_step))
+            )
             path = os.path.join(directory, *parts)
             if not is_users and disk.exists(path):
                 return os.path.relpath(path, surroundings.folder)

@@ -40,7 +40,7 @@ class SettingKey(NamedTuple):
         """The type of its value, in words."""
         kinds = self.schema.get("type", ())
         names = [kinds] if isinstance(kinds, str) else kinds
-        return " or ".join(_WORDS[each] for each in names if each in _WORDS)
+        return " or ".join(_WORDS[name] for name in names if name in _WORDS)
 
     @property
     def values(self) -> list[Any]:
@@ -62,9 +62,9 @@ def keys_below(name: str, keys: Sequence[str | int]) -> Iterator[SettingKey]:
     """The keys that the object at a path may have."""
     root = _schema(name)
     node = _node(root, tuple(keys))
-    for key, below in (node or {}).get("properties", {}).items():
+    for key, child in (node or {}).get("properties", {}).items():
         if not key.startswith(("$", "_comment")):
-            yield _key(name, (*keys, key), _resolve(root, below))
+            yield _key(name, (*keys, key), _resolve(root, child))
 
 
 def _schema(name: str) -> Node:
@@ -83,25 +83,25 @@ def _key(name: str, keys: Sequence[str | int], node: Node) -> SettingKey:
 def _node(root: Node, keys: Sequence[str | int]) -> Node | None:
     node = root
     for key in keys:
-        below = node.get("properties", {}).get(str(key)) if isinstance(key, str) else node.get("items")
-        if below is None and isinstance(key, str):
-            below = _by_pattern(node, key) or node.get("additionalProperties")
-        if not isinstance(below, Mapping):
+        child = node.get("properties", {}).get(str(key)) if isinstance(key, str) else node.get("items")
+        if child is None and isinstance(key, str):
+            child = _by_pattern(node, key) or node.get("additionalProperties")
+        if not isinstance(child, Mapping):
             return None
-        node = _resolve(root, below)
+        node = _resolve(root, child)
     return node
 
 
 def _by_pattern(node: Node, key: str) -> Any:
     patterns: Mapping[str, Any] = node.get("patternProperties", {})
-    return next((below for pattern, below in patterns.items() if re.search(pattern, key)), None)
+    return next((child for pattern, child in patterns.items() if re.search(pattern, key)), None)
 
 
 def _resolve(root: Node, node: Any) -> Node:
     """A schema, or the one of the definitions that it names."""
     name = node.get("$ref", "") if isinstance(node, Mapping) else ""
-    found = root.get("definitions", {}).get(name.rpartition("/")[2], {}) if name else node
-    return dict(found) if isinstance(found, Mapping) else {}
+    resolved = root.get("definitions", {}).get(name.rpartition("/")[2], {}) if name else node
+    return dict(resolved) if isinstance(resolved, Mapping) else {}
 
 
 def is_server(keys: Sequence[str | int]) -> bool:

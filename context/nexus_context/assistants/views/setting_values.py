@@ -54,7 +54,7 @@ def read_keys(name: str, text: str, settings: AssistantSettings) -> Keys:
     if _KEY.fullmatch(text) is None:
         return ()
     schema = PROGRAMS[name].settings_schema
-    return _keys_of(text, [schema.get("properties", {}), *(_document_value(each) for each in settings.files)])
+    return _keys_of(text, [schema.get("properties", {}), *(_document_value(file) for file in settings.files)])
 
 
 def find_setting(name: str, keys: Keys, settings: AssistantSettings, disk: Disk) -> SettingValue | None:
@@ -93,13 +93,13 @@ def nearest_setting(schema: Mapping[str, Any], text: str) -> str | None:
 
 
 def printable(value: Any, keys: Sequence[str]) -> Any:
-    """A value of a settings file as it may be printed: what may be secret is covered."""
+    """A value of a settings file as it may be printed: possible secrets are covered."""
     if isinstance(value, dict):
-        return {key: printable(each, (*keys, key)) for key, each in value.items()}
+        return {key: printable(member, (*keys, key)) for key, member in value.items()}
     if value is not None and is_secret_place(keys):
         return COVER
     if isinstance(value, list):
-        return [printable(each, keys) for each in value]
+        return [printable(item, keys) for item in value]
     return printable_setting(value, keys)
 
 
@@ -112,17 +112,19 @@ def _keys_of(text: str, tops: Sequence[Any]) -> tuple[str, ...]:
 
 
 def _sources(settings: AssistantSettings, keys: tuple[str, ...], disk: Disk) -> Iterator[SettingSource]:
-    whole, is_last = value_at(settings.merged(), keys), True
+    value_in_force, is_last = value_at(settings.merged(), keys), True
     for file in reversed(settings.files):
         written = value_at(_document_value(file), keys)
         value = value_at(file.values, keys)
         if written is None and value is None:
             continue
-        others = replace(settings, files=tuple(each for each in settings.files if each is not file))
-        counts = value is not None and (is_last or value_at(others.merged(), keys) != whole)
+        other_settings = replace(
+            settings, files=tuple(other_file for other_file in settings.files if other_file is not file)
+        )
+        counts = value is not None and (is_last or value_at(other_settings.merged(), keys) != value_in_force)
         is_last = is_last and value is None
-        shown = written if value is None else value
-        yield SettingSource(file.path, _place(file, keys, disk), printable(shown, keys), counts)
+        displayed = written if value is None else value
+        yield SettingSource(file.path, _key_span(file, keys, disk), printable(displayed, keys), counts)
 
 
 def _document_value(file: AssistantSettingsFile) -> Any:
@@ -130,7 +132,7 @@ def _document_value(file: AssistantSettingsFile) -> Any:
     return file.values if file.document is None else file.document.value
 
 
-def _place(file: AssistantSettingsFile, keys: tuple[str, ...], disk: Disk) -> Span:
+def _key_span(file: AssistantSettingsFile, keys: tuple[str, ...], disk: Disk) -> Span:
     if file.document is not None:
         try:
             return file.document.key_span(keys) or Span(0, 0)
@@ -145,8 +147,8 @@ def _is_known(schema: Mapping[str, Any], keys: Sequence[str]) -> bool:
         if not isinstance(node, Mapping) or not (node.keys() & {"properties", "additionalProperties"}):
             kinds = node.get("type", "object") if isinstance(node, Mapping) else "object"
             return "object" in kinds  # what is below is not described
-        below = node.get("properties", {}).get(key)
-        node = node.get("additionalProperties", False) if below is None else below
+        child = node.get("properties", {}).get(key)
+        node = node.get("additionalProperties", False) if child is None else child
         if node is False:
             return False
     return True
