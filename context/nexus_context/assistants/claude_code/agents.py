@@ -58,7 +58,7 @@ def claude_agents(
     disk: Disk, settings: AssistantSettings, *, ignored: list[IgnoredFile], problems: list[Problem]
 ) -> Iterator[SentBlock]:
     """The prompt of the agent that runs, and the block of agents; Claude Code lists its own besides."""
-    denied = {rule for value in settings.each("permissions", "deny") for rule in value}
+    denied_rules = {rule for value in settings.each("permissions", "deny") for rule in value}
     candidates = [
         agent for file in _files(disk, settings, "agents", problems) for agent in _agent(file, problems)
     ]
@@ -74,12 +74,14 @@ def claude_agents(
         if agent.name == settings.value("agent") and agent.text:
             part = SentPart(agent.text, "agent", agent.path, content=Span(0, len(agent.text)))
             yield SentBlock("instructions", "system", (part,), complete=False)
-    if not denied.isdisjoint(_TOOL):
+    if not denied_rules.isdisjoint(_TOOL):
         return
-    listed = (agent for agent in agents if denied.isdisjoint(f"{tool}({agent.name})" for tool in _TOOL))
+    listed_agents = (
+        agent for agent in agents if denied_rules.isdisjoint(f"{tool}({agent.name})" for tool in _TOOL)
+    )
     parts = tuple(
         SentPart(f"{agent.line}\n", "agent", agent.path, content=Span(0, len(agent.line)))
-        for agent in sorted(listed, key=lambda agent: _order(agent.name))
+        for agent in sorted(listed_agents, key=lambda agent: _order(agent.name))
     )
     if parts:
         yield SentBlock("agents", "system", parts, complete=False)

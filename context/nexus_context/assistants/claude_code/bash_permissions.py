@@ -186,11 +186,11 @@ def _denied_forms(command: ShellCommand) -> Iterator[str]:
 
 def _commands_behind(words: list[str]) -> Iterator[list[str]]:
     """Yield a command and each command that its wrappers may run; which words are options is unknown."""
-    waiting = [words] if words else []
+    waiting_commands = [words] if words else []
     for _ in range(MOST_WRAPPERS):
-        if not waiting:
+        if not waiting_commands:
             return
-        command_words = waiting.pop()
+        command_words = waiting_commands.pop()
         yield command_words
         wrapper = os.path.basename(command_words[0])
         if wrapper not in _table()["lookedThroughToDeny"]:
@@ -198,7 +198,7 @@ def _commands_behind(words: list[str]) -> Iterator[list[str]]:
         for at, word in enumerate(command_words[1:], start=1):
             is_option = word.startswith("-")
             if not is_option:
-                waiting.append(command_words[at:])
+                waiting_commands.append(command_words[at:])
             is_value = command_words[at - 1].startswith("-") or "=" in word or word[:1].isdigit()
             if wrapper == "xargs" or not (is_option or is_value or (wrapper == "flock" and at == 1)):
                 break
@@ -295,8 +295,8 @@ def _decide_whole(
     """The decision under a rule that allows all of Bash."""
     if script.is_broken:
         return Decision("asks", "The script cannot be read.")
-    written = [access.path for _, files in command_files for access in files if access.writes]
-    if any(path is not None and _is_guarded(settings, path) for path in written):
+    written_paths = [access.path for _, files in command_files for access in files if access.writes]
+    if any(path is not None and _is_guarded(settings, path) for path in written_paths):
         return Decision("asks", "Claude Code asks about a file that it writes or removes.")
     return Decision("allowed", f"`{rule.text}` allows every command.", rule)
 

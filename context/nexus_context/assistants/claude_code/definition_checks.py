@@ -107,8 +107,10 @@ def _check_tools(matter: _Matter, field: str, follows: str, names: FileNames) ->
             names.near("server", server) if name.startswith("mcp__") and server not in own_servers else None
         )
         if close is not None:
-            written = f"mcp__{close}__{tool}" if tool else f"mcp__{close}"
-            yield _named(matter, field, name, f"No file has the server `{server}`: {follows}.", close=written)
+            corrected_name = f"mcp__{close}__{tool}" if tool else f"mcp__{close}"
+            yield _named(
+                matter, field, name, f"No file has the server `{server}`: {follows}.", close=corrected_name
+            )
         elif fault is not None and fault.effect != "reads-otherwise":
             message = f"Claude Code has no tool `{name}`: {follows}."
             problem = _named(matter, field, name, message, close=fault.meant, effect="no-effect")

@@ -106,11 +106,17 @@ def read_base(path: str, origin: str) -> OriginRecords:
     own_records, origin_records = _records(path), _records(origin)
     uuids = _uuids(own_records) & _uuids(origin_records)
     end = _end_of(origin_records, uuids)
-    later = next(
+    later_at = next(
         (at for at, record in enumerate(origin_records) if at >= end and record.uuid), len(origin_records)
     )
-    stated = next((record for record in reversed(origin_records[:later]) if record.usage is not None), None)
-    return OriginRecords(uuids) if stated is None else OriginRecords(uuids, stated.usage, stated.cost_usd)
+    stated_record = next(
+        (record for record in reversed(origin_records[:later_at]) if record.usage is not None), None
+    )
+    return (
+        OriginRecords(uuids)
+        if stated_record is None
+        else OriginRecords(uuids, stated_record.usage, stated_record.cost_usd)
+    )
 
 
 def base_of(path: str, fork_of: str | None) -> OriginRecords:

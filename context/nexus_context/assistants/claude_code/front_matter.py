@@ -93,9 +93,9 @@ def tool_names(value: Any) -> list[str]:
 
 def path_patterns(value: Any) -> tuple[str, ...]:
     """The `paths` of a rule; empty if it has none, and so is always sent."""
-    listed = [pattern.removesuffix("/**") for pattern in _patterns(value)]
-    listed = [pattern for pattern in listed if pattern]
-    return () if all(pattern == "**" for pattern in listed) else tuple(listed)
+    patterns = [pattern.removesuffix("/**") for pattern in _patterns(value)]
+    patterns = [pattern for pattern in patterns if pattern]
+    return () if all(pattern == "**" for pattern in patterns) else tuple(patterns)
 
 
 def matches_nothing(pattern: str) -> bool:
@@ -131,16 +131,19 @@ def _split(text: str) -> Iterator[str]:
 
 def _alternatives(pattern: str) -> list[str]:
     """What the braces of a pattern stand for; the pattern itself if that is too much."""
-    done, waiting, characters = [], [pattern], 0
-    while waiting:
-        candidate = waiting.pop()
+    done_patterns, waiting_patterns, characters = [], [pattern], 0
+    while waiting_patterns:
+        candidate = waiting_patterns.pop()
         match = _BRACES.fullmatch(candidate)
         if match is None:
-            done.append(candidate)
+            done_patterns.append(candidate)
             continue
         choices = [f"{match[1]}{choice.strip()}{match[3]}" for choice in match[2].split(",")]
         characters += sum(map(len, choices))
-        if len(done) + len(waiting) + len(choices) > MOST_PATTERNS or characters > MOST_CHARACTERS:
+        if (
+            len(done_patterns) + len(waiting_patterns) + len(choices) > MOST_PATTERNS
+            or characters > MOST_CHARACTERS
+        ):
             return [pattern]
-        waiting.extend(reversed(choices))
-    return done
+        waiting_patterns.extend(reversed(choices))
+    return done_patterns

@@ -59,8 +59,8 @@ def hook_faults(document: JsonDocument, value: dict[str, Any], schema: dict[str,
     for event, groups in hooks.items() if isinstance(hooks, dict) else ():
         pointer = ("hooks", event)
         if event not in schema["hookEvents"]:
-            inner = [guard for guard in guards if isinstance(groups, dict) and groups.get(guard)]
-            if inner or (event == "hooks" and isinstance(groups, list) and groups):
+            nested_guards = [guard for guard in guards if isinstance(groups, dict) and groups.get(guard)]
+            if nested_guards or (event == "hooks" and isinstance(groups, list) and groups):
                 message = f"There is no hook event `{event}`, so the hooks below it never run."
                 yield settings_problem(document, "void", pointer, message)
         elif isinstance(groups, list):
@@ -89,7 +89,11 @@ def check_hooks(
     document: JsonDocument, hooks: dict[str, Any], disk: Disk, where: Surroundings
 ) -> Iterator[Problem]:
     """Hooks that are loaded and never run, or fail."""
-    groups = [(event, indexed_group) for event, listed in hooks.items() for indexed_group in _listed(listed)]
+    groups = [
+        (event, indexed_group)
+        for event, event_groups in hooks.items()
+        for indexed_group in _listed(event_groups)
+    ]
     for event, (index, group) in groups:
         pointer: Pointer = ("hooks", event, index)
         matcher = group.get("matcher") or "*"

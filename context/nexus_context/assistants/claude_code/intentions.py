@@ -96,7 +96,9 @@ def check_import(disk: Disk, folder: str, written_import: WrittenImport) -> Iter
     elif target in written_import.chain:
         code = "assistant.import-cycle"
         target_name = _readable_path(target, folder)
-        message = f"{target_name} imports this file in turn, so this import adds nothing. Remove one of the two."
+        message = (
+            f"{target_name} imports this file in turn, so this import adds nothing. Remove one of the two."
+        )
     elif len(written_import.chain) >= DEEPEST:
         code = "assistant.import-depth"
         message = f"Claude Code reads imports {DEEPEST - 1} deep; this one is deeper. Import it further up."

@@ -20,7 +20,7 @@ from nexus_context.config.fixes import as_json
 from nexus_context.errors import Edit, Fix, Problem, Severity
 from nexus_context.text.json import JsonDocument
 
-MOST = 200
+MOST_FINDINGS = 200
 """Rules of one list that are reported."""
 _COMMANDS = (
     *(("statusLine", "command"), ("subagentStatusLine", "command"), ("fileSuggestion", "command")),
@@ -64,7 +64,7 @@ def _check_rules(document: JsonDocument, file: AssistantSettingsFile, kind: str)
         for index, text in enumerate(rules if isinstance(rules, list) else ())
         if isinstance(text, str) and (fault := rule_fault(text, kind)) is not None
     )
-    for _, (index, fault) in zip(range(MOST), faults, strict=False):
+    for _, (index, fault) in zip(range(MOST_FINDINGS), faults, strict=False):
         span, fix = document.span(("permissions", kind, index)), None
         message = _OPENINGS.get(fault.effect, "") + fault.reason
         if fault.meant is not None:
@@ -82,7 +82,7 @@ def _check_shadows(disk: Disk, settings: AssistantSettings) -> Iterator[Problem]
     for rule, by in find_shadowed(read_permissions(settings, disk.real)):
         document = documents[rule.path]
         counts[rule.path, rule.kind] += 1
-        if document is None or counts[rule.path, rule.kind] > MOST:
+        if document is None or counts[rule.path, rule.kind] > MOST_FINDINGS:
             continue
         path = f"~/{by.path[len(home) :]}" if by.path.startswith(home) else by.path
         suffix = "" if by.path == rule.path else f" of {path}"

@@ -71,15 +71,15 @@ def _refused_by_lists(
     Servers of the organization's file need not be allowed. Once a list of allowed servers names commands, a
     process is allowed by its command alone, and so is an address once it names addresses.
     """
-    denied = _entries_of(settings, "deniedMcpServers")
-    if any(_stands_for(list_entry, name, entry) for list_entry in denied):
+    denied_entries = _entries_of(settings, "deniedMcpServers")
+    if any(_stands_for(list_entry, name, entry) for list_entry in denied_entries):
         return "`deniedMcpServers` leaves it out."
-    allowed = _entries_of(settings, "allowedMcpServers")
+    allowed_entries = _entries_of(settings, "allowedMcpServers")
     if is_managed or not any(isinstance(value, list) for value in settings.each("allowedMcpServers")):
         return None
     kind = "serverUrl" if entry.get("url") and not entry.get("command") else "serverCommand"
-    by_command = [list_entry for list_entry in allowed if kind in list_entry]
-    decisive = by_command or [list_entry for list_entry in allowed if _NAME in list_entry]
+    by_command = [list_entry for list_entry in allowed_entries if kind in list_entry]
+    decisive = by_command or [list_entry for list_entry in allowed_entries if _NAME in list_entry]
     if not any(_stands_for(list_entry, name, entry) for list_entry in decisive):
         return "`allowedMcpServers` does not name it."
     return None

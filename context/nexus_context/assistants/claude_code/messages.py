@@ -209,10 +209,10 @@ class _Reader:
 
     def _first_above(self, at: int, visited: set[int]) -> int | None:
         """Find the nearest record above `at` that is not visited; each visited one is skipped only once."""
-        passed = [at]
-        while (nearest_above := self.above[passed[-1]]) >= 0 and nearest_above in visited:
-            passed.append(nearest_above)
-        for index in passed:
+        passed_indexes = [at]
+        while (nearest_above := self.above[passed_indexes[-1]]) >= 0 and nearest_above in visited:
+            passed_indexes.append(nearest_above)
+        for index in passed_indexes:
             self.above[index] = nearest_above
         return nearest_above if nearest_above >= 0 else None
 
@@ -298,14 +298,14 @@ class _Reader:
 
     def _count_unused(self, path: Sequence[int], consumed: set[int]) -> None:
         first_record = self.records[path[0]] if path else None
-        cut = (
+        cut_at = (
             path[0]
             if first_record is not None and (first_record.is_compaction or first_record.is_summary)
             else -1
         )
         for at, record in enumerate(self.records):
             if at not in consumed and record.has_message:
-                self._leave("compacted" if at < cut else "branch")
+                self._leave("compacted" if at < cut_at else "branch")
 
 
 def _outcome(messages: Iterable[dict[str, Any] | None]) -> TurnOutcome | None:

@@ -97,22 +97,24 @@ def read_permissions(
         for kind in KINDS:
             if kind != "allow" or is_trusted:
                 rules[kind] += _rules(file, kind, permissions.get(kind))
-        named = permissions.get("defaultMode")
-        if isinstance(named, str) and (named != "bypassPermissions" or file.scope in ("user", "managed")):
-            modes.append(named)
+        default_mode = permissions.get("defaultMode")
+        if isinstance(default_mode, str) and (
+            default_mode != "bypassPermissions" or file.scope in ("user", "managed")
+        ):
+            modes.append(default_mode)
         if is_trusted:
-            added = permissions.get("additionalDirectories")
-            directories += [directory for directory in added or () if isinstance(directory, str)]
-    chosen = mode or modes[-1]
+            added_directories = permissions.get("additionalDirectories")
+            directories += [directory for directory in added_directories or () if isinstance(directory, str)]
+    chosen_mode = mode or modes[-1]
     is_disabled = "disable" in settings.each("permissions", "disableBypassPermissionsMode")
-    if chosen == "bypassPermissions" and is_disabled:
-        chosen = "default"
+    if chosen_mode == "bypassPermissions" and is_disabled:
+        chosen_mode = "default"
     roots = (absolute_path(directory, where.folder, where.user_home) for directory in directories)
     return PermissionSettings(
         folder=where.folder,
         user_home=where.user_home,
         rules={kind: tuple(kind_rules) for kind, kind_rules in rules.items()},
-        mode=chosen,
+        mode=chosen_mode,
         roots=tuple(map(real_path, roots)),
         bases={file.path: _base(file, where.folder) for file in settings.files},
         real_path=real_path,

@@ -85,11 +85,11 @@ def _decide_read(settings: PermissionSettings, path: str) -> Decision:
     if settings.holds(path):
         return Decision("allowed", "Files of the folder are read without a question.")
     real = settings.real_path(path)
-    reached = [rule for tool in ("Read", "Edit") for rule in settings.covering("allow", tool, real)]
+    reached_rules = [rule for tool in ("Read", "Edit") for rule in settings.covering("allow", tool, real)]
     return _ruled(
         [],
         [],
-        [*blanket_rules["allow"], *reached],
+        [*blanket_rules["allow"], *reached_rules],
         "The file is outside of the folder, and no rule allows it.",
     )
 

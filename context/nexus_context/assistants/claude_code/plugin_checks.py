@@ -59,8 +59,8 @@ def _check_manifest(document: JsonDocument, disk: Disk, folder: str) -> Iterator
             yield settings_problem(document, "no-effect", (key,), message)
     for key, suffix in table()["pluginPaths"].items():
         value = document.value.get(key)
-        listed = list(enumerate(value)) if isinstance(value, list) else [(None, value)]
-        for index, text in listed:
+        indexed_values = list(enumerate(value)) if isinstance(value, list) else [(None, value)]
+        for index, text in indexed_values:
             if isinstance(text, str):
                 pointer: Pointer = (key,) if index is None else (key, index)
                 yield from _check_path(document, pointer, text, suffix=suffix, disk=disk, folder=folder)

@@ -40,10 +40,11 @@ class Plugin(NamedTuple):
     def places(self, kind: str) -> list[str]:
         """The files and directories of a kind."""
         value = self.manifest.get(KEYS[kind])
-        named = [value] if isinstance(value, str) else texts_of(value)
-        usual = [] if named and kind not in _ADDED else [kind]
+        named_paths = [value] if isinstance(value, str) else texts_of(value)
+        usual_paths = [] if named_paths and kind not in _ADDED else [kind]
         return [
-            os.path.normpath(os.path.join(self.root, relative_path)) for relative_path in (*usual, *named)
+            os.path.normpath(os.path.join(self.root, relative_path))
+            for relative_path in (*usual_paths, *named_paths)
         ]
 
 
@@ -54,12 +55,14 @@ def enabled_plugins(disk: Disk, settings: AssistantSettings) -> Iterator[Plugin]
     for value in settings.each("enabledPlugins"):
         enabled.update(value)
     marketplaces = read_json(disk, os.path.join(config, "plugins", "known_marketplaces.json"))
-    installed = read_json(disk, os.path.join(config, "plugins", "installed_plugins.json")).get("plugins")
+    installed_plugins = read_json(disk, os.path.join(config, "plugins", "installed_plugins.json")).get(
+        "plugins"
+    )
     for key in (key for key, is_on in enabled.items() if is_on is True):
         name, _, market = key.partition("@")
         marketplace = marketplaces.get(market)
         if isinstance(marketplace, dict):
-            entries = installed.get(key) if isinstance(installed, dict) else None
+            entries = installed_plugins.get(key) if isinstance(installed_plugins, dict) else None
             root = _root(disk, settings, name, marketplace, entries=entries)
             if root is not None:
                 yield from _plugin(disk, name, root)
@@ -87,8 +90,8 @@ def _root(
     """The directory of a plugin; None if it is not installed here."""
     source, location = marketplace.get("source"), marketplace.get("installLocation")
     if isinstance(source, dict) and source.get("source") == "directory" and isinstance(location, str):
-        listed = read_json(disk, os.path.join(location, MARKETPLACE)).get("plugins")
-        for entry in listed if isinstance(listed, list) else ():
+        marketplace_plugins = read_json(disk, os.path.join(location, MARKETPLACE)).get("plugins")
+        for entry in marketplace_plugins if isinstance(marketplace_plugins, list) else ():
             if isinstance(entry, dict) and entry.get("name") == name and isinstance(entry.get("source"), str):
                 return os.path.normpath(os.path.join(location, entry["source"]))
         return None

@@ -165,9 +165,9 @@ def _from_end(
 ) -> AssistantSession:
     """Add what the last records say."""
     changes: dict[str, Any] = {}
-    later: dict[int, str] = {}
+    later_titles: dict[int, str] = {}
     for record in last_records:
-        later = record.titles | later
+        later_titles = record.titles | later_titles
         if record.relocated is not None:
             changes.setdefault("folder", record.relocated)
         time, cost = text(record.value.get("timestamp")), record.total_cost_usd
@@ -185,7 +185,7 @@ def _from_end(
             changes.setdefault("last", request_of(record, record.usage, "").usage)
             changes |= {"model": record.model, "window": record.stated_window}
             break
-    titles |= later
+    titles |= later_titles
     if titles:
         changes["prompt"] = titles[max(titles)]
     return msgspec.structs.replace(session, **changes)

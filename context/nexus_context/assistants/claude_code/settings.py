@@ -166,8 +166,8 @@ def _check(document: JsonDocument) -> Iterator[Problem]:
     value = document.value if isinstance(document.value, dict) else {}
     if not document.text.strip():
         return
-    if refused := _refused(document, value):
-        yield _void(document, refused, value)
+    if voiding_problems := _refused(document, value):
+        yield _void(document, voiding_problems, value)
         return
     yield from _left_out(document, value)
     properties = _schema()["void"]["properties"]
@@ -187,20 +187,22 @@ def _check(document: JsonDocument) -> Iterator[Problem]:
             span = document.key_span((key,)) or Span(0, 0)
             code, level = "assistant.not-modelled", Severity.INFORMATION
             yield Problem(document.path, span, code, level, message=message)
-    permissions, nested = value.get("permissions"), properties["permissions"]["properties"]
+    permissions, permission_keys = value.get("permissions"), properties["permissions"]["properties"]
     permissions = permissions if isinstance(permissions, dict) else {}
     for key in permissions:
-        if key not in nested and not key.startswith(COMMENT_PREFIX):
+        if key not in permission_keys and not key.startswith(COMMENT_PREFIX):
             message = f"Claude Code {VERSION} has no setting `permissions.{key}`: it has no effect."
-            yield _no_effect(document, ("permissions", key), message, _close(key, nested, permissions))
+            yield _no_effect(
+                document, ("permissions", key), message, _close(key, permission_keys, permissions)
+            )
 
 
 def _refused(document: JsonDocument, value: dict[str, Any]) -> list[Problem]:
     """What voids a file."""
     syntax = [problem for problem in document.problems if problem.severity is Severity.ERROR]
-    refused = syntax or conform(document, (), _schema()["void"], family="assistant")
-    if refused:
-        return refused
+    problems = syntax or conform(document, (), _schema()["void"], family="assistant")
+    if problems:
+        return problems
     return [
         problem for problem in hook_faults(document, value, _schema()) if problem.code == "assistant.void"
     ]

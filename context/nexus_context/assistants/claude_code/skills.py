@@ -114,8 +114,8 @@ def claude_skills(
     problems: list[Problem],
 ) -> Iterator[SentBlock]:
     """The block of skills and commands, if there are any; Claude Code lists its own besides."""
-    denied = (rule for value in settings.each("permissions", "deny") for rule in value)
-    if "Skill" in denied:
+    denied_rules = (rule for value in settings.each("permissions", "deny") for rule in value)
+    if "Skill" in denied_rules:
         return
     later.extend(_nested_skills(disk, settings.where.folder))
     plugins = list(enabled_plugins(disk, settings))
@@ -132,8 +132,8 @@ def claude_skills(
     longest = settings.value("skillListingMaxDescChars")
     longest = longest if isinstance(longest, int) and longest > 0 else LONGEST_DESCRIPTION
     lines = []
-    listed = _listed(skills, overrides, later=later, ignored=ignored)
-    for skill, label, is_bare in _labelled(listed, {skill.name for skill in skills}, overrides):
+    listed_skills = _listed(skills, overrides, later=later, ignored=ignored)
+    for skill, label, is_bare in _labelled(listed_skills, {skill.name for skill in skills}, overrides):
         problems.extend(_field_problems(skill))
         description = "" if is_bare else f": {_description(skill, problems, longest)}"
         lines.append(_Line(skill, f"- {label}{description}", f"- {label}"))
@@ -142,9 +142,11 @@ def claude_skills(
     sizes = [_Size(_columns(line.whole), _columns(line.bare), uses.get(line.skill.name, 0)) for line in lines]
     own_sizes = _own_sizes(settings, {skill.name for skill in skills}, overrides, longest=longest)
     fitting = _fitting([*sizes, *own_sizes], budget)
-    cut = [line for line, fits in zip(lines, fitting, strict=False) if not fits and line.whole != line.bare]
-    if cut:
-        problems.append(_cut_problem(cut, budget))
+    cut_lines = [
+        line for line, fits in zip(lines, fitting, strict=False) if not fits and line.whole != line.bare
+    ]
+    if cut_lines:
+        problems.append(_cut_problem(cut_lines, budget))
     parts = (
         SentPart(f"{text}\n", "skill", line.skill.path, content=Span(0, len(text)))
         for line, fits in zip(lines, fitting, strict=False)
@@ -268,14 +270,14 @@ def _is_skill_file(path: str) -> bool:
 def _field_problems(skill: _Skill) -> Iterator[Problem]:
     """What is wrong with the description of a skill."""
     fields = skill.file.fields
-    wrong = next((key for key in fields if key.lower() == "description"), None)
-    if wrong is not None and text_of(fields[wrong]) and wrong != "description":
-        message = f"Claude Code does not heed `{wrong}`. Write `description`."
+    description_key = next((key for key in fields if key.lower() == "description"), None)
+    if description_key is not None and text_of(fields[description_key]) and description_key != "description":
+        message = f"Claude Code does not heed `{description_key}`. Write `description`."
         yield not_heeded(skill.path, message)
-    elif wrong == "description" and isinstance(fields[wrong], (list, dict)):
+    elif description_key == "description" and isinstance(fields[description_key], (list, dict)):
         message = "This `description` is no text: the first line of the file stands for it. Quote it."
         yield not_heeded(skill.path, message)
-    elif wrong == "description" and text_of(fields[wrong]) is None:
+    elif description_key == "description" and text_of(fields[description_key]) is None:
         message = (
             "This `description` is empty: the first line of the file stands for it. Write when to use the "
             f"{skill.kind}."
@@ -392,15 +394,15 @@ def _uses(state: dict[str, Any]) -> dict[str, float]:
     return {name: count * max(0.5 ** (last_week - at), 0.1) for name, (count, at) in counts.items()}
 
 
-def _cut_problem(cut: list[_Line], budget: int) -> Problem:
+def _cut_problem(cut_lines: list[_Line], budget: int) -> Problem:
     """One problem for all descriptions that are left out."""
-    names = ", ".join(f"`{line.skill.name}`" for line in cut[:3])
-    more = f" and {len(cut) - 3} more" if len(cut) > 3 else ""
+    names = ", ".join(f"`{line.skill.name}`" for line in cut_lines[:3])
+    more = f" and {len(cut_lines) - 3} more" if len(cut_lines) > 3 else ""
     message = (
         f"Claude Code's list of skills is full ({budget:,} characters, `skillListingBudgetFraction` of the "
         f"window): it sends only the name of {names}{more}. Shorten descriptions, or raise the limit."
     )
-    return Problem(cut[0].skill.path, Span(0, 0), "assistant.cut", Severity.WARNING, message=message)
+    return Problem(cut_lines[0].skill.path, Span(0, 0), "assistant.cut", Severity.WARNING, message=message)
 
 
 def list_built_in_skills() -> list[str]:

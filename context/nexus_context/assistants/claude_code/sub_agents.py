@@ -82,22 +82,22 @@ class FollowedClaudeCode(FollowedFile[ClaudeCodeRecord]):
         return any((has_changed, *changes))
 
     def _sum_agents(self, since: float) -> Sum:
-        later = Sum()
+        later_sum = Sum()
         for fold in (
             *(followed_file.fold for followed_file in self._agent_files.values()),
             *self.fold.agents.values(),
         ):
             requests = fold.since(since)
-            later.include(requests)
-        return later
+            later_sum.include(requests)
+        return later_sum
 
     def _find_agents(self) -> None:
         path = self._records.path
         version = self.fold.last.version if self.fold.last is not None else None
         if (version or "").startswith(EARLY):
             self._beside = tuple(_list_beside(path))
-        listed = dict.fromkeys((*_list_agents(self._directory, DEEPEST), *self._beside))
-        unfollowed = [agent_path for agent_path in listed if agent_path not in self._agent_files]
+        agent_paths = dict.fromkeys((*_list_agents(self._directory, DEEPEST), *self._beside))
+        unfollowed = [agent_path for agent_path in agent_paths if agent_path not in self._agent_files]
         free_slots = max(MOST_AGENTS - len(self._agent_files), 0)
         self._unread_agents = len(unfollowed[free_slots:])
         for agent_path in unfollowed[:free_slots]:

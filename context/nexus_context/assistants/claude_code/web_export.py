@@ -106,19 +106,19 @@ def _add_answer(draft: Draft, record: Record, message: dict[str, Any]) -> None:
     stamp = text_in(message, "created_at")
     answer = AnswerParts()
     calls = 0
-    waiting: deque[str] = deque()
+    waiting_calls: deque[str] = deque()
     for block in _blocks(message):
         kind = field(block, "type")
         if kind == "tool_use":
             calls += 1
             call_id = text_in(block, "id") or f"call-{len(draft.messages)}-{calls}"
-            waiting.append(call_id)
+            waiting_calls.append(call_id)
             answer.add_call(call_id, block.get("name"), block.get("input") or {})
         elif kind == "tool_result":
             if answer:
                 draft.add(record, answer.message(timestamp=stamp))
                 answer = AnswerParts()
-            oldest_call = waiting.popleft() if waiting else None
+            oldest_call = waiting_calls.popleft() if waiting_calls else None
             draft.add(record, _result(block, oldest_call, stamp))
         elif (answer_part := _block(block)) is not None:
             answer.add_part(answer_part)

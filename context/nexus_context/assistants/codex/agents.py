@@ -58,18 +58,18 @@ def codex_agents(
 def _roles(disk: Disk, file: AssistantSettingsFile, problems: list[Problem]) -> Iterator[ListEntry]:
     """The roles of a file of settings and of the directory beside it."""
     tables = file.values.get("agents")
-    directory, named = os.path.dirname(file.path), set[str]()
+    directory, config_paths = os.path.dirname(file.path), set[str]()
     for name, table in tables.items() if isinstance(tables, dict) else ():
         config = table.get("config_file") if isinstance(table, dict) else None
         path = os.path.join(directory, config) if isinstance(config, str) else None
-        named |= set() if path is None else {path}
+        config_paths |= set() if path is None else {path}
         if isinstance(table, dict) and (path is None or disk.is_file(path)):
             values = {"name": name, **table, **({} if path is None else read_toml(disk, path).value)}
             if isinstance(values.get("description"), str) and values["description"].strip():
                 yield _role(values, path or file.path, file.scope)
     for path in _role_files(disk, os.path.join(directory, "agents"), DEEPEST):
         document = read_toml(disk, path)
-        is_named = path in named and "name" not in document.value
+        is_named = path in config_paths and "name" not in document.value
         failure = _failure(document, _NEEDED[2:] if is_named else _NEEDED)
         if failure is None and is_named:
             continue

@@ -49,12 +49,12 @@ def find_rollout(path: str, thread: str) -> str | None:
     for name in ("sessions", "archived_sessions"):
         store_root, separator, _ = path.rpartition(f"/{name}/")
         if separator:
-            listed = (
+            rollouts = (
                 rollout
                 for store_name in ("sessions", "archived_sessions")
                 for rollout in list_rollouts(join(store_root, store_name))
             )
-            return next((rollout for rollout in listed if f"-{thread}." in basename(rollout)), None)
+            return next((rollout for rollout in rollouts if f"-{thread}." in basename(rollout)), None)
     return None
 
 

@@ -26,17 +26,17 @@ def check_rules(disk: Disk, settings: AssistantSettings) -> Iterator[Problem]:
         message = f"Codex takes none of the rules for commands, of any file: {why}"
         yield Problem(path, span, "assistant.void", SEVERITIES["void"], message=message)
     order = {os.path.dirname(file.path): at for at, file in enumerate(settings.files)}
-    for name, listed in rules.by_name.items():
-        compared = listed[:MOST_RULES]
-        for at, rule in enumerate(compared):
-            covering = (
+    for name, command_rules in rules.by_name.items():
+        compared_rules = command_rules[:MOST_RULES]
+        for at, rule in enumerate(compared_rules):
+            covering_rules = (
                 other_rule
-                for other_at, other_rule in enumerate(compared)
+                for other_at, other_rule in enumerate(compared_rules)
                 if _covers(other_rule, rule)
                 and (_strictness(other_rule), other_at < at or not _covers(rule, other_rule))
                 > (_strictness(rule), False)
             )
-            by = max(covering, key=_strictness, default=None)
+            by = max(covering_rules, key=_strictness, default=None)
             if by is None or name != rule.pattern[0][0]:  # a rule is in the list of each of its first words
                 continue
             by_home, rule_home = (

@@ -160,9 +160,9 @@ def _add_call(call: ast.Call, rule: PermissionRule, rules: CommandRules) -> None
         return
     if name != "prefix_rule":
         raise _UnreadError
-    unknown = next((parameter for parameter in values if parameter not in _PARAMETERS), None)
-    if unknown is not None:
-        raise _RefusedRuleError(f"`prefix_rule` has no parameter `{unknown}`.")
+    unknown_parameter = next((parameter for parameter in values if parameter not in _PARAMETERS), None)
+    if unknown_parameter is not None:
+        raise _RefusedRuleError(f"`prefix_rule` has no parameter `{unknown_parameter}`.")
     decision = "allow" if values.get("decision") is None else values["decision"]
     if decision not in KINDS:
         raise _RefusedRuleError("The decision must be `allow`, `prompt` or `forbidden`.")
@@ -170,14 +170,14 @@ def _add_call(call: ast.Call, rule: PermissionRule, rules: CommandRules) -> None
         raise _RefusedRuleError("The justification is empty.")
     pattern = _pattern(values.get("pattern"))
     text = " ".join("|".join(words) for words in pattern)
-    named = msgspec.structs.replace(rule, kind=KINDS[decision], text=text, pattern=text)
-    added = CommandRule(pattern, named)
+    permission_rule = msgspec.structs.replace(rule, kind=KINDS[decision], text=text, pattern=text)
+    command_rule = CommandRule(pattern, permission_rule)
     for is_match, key in ((True, "match"), (False, "not_match")):
         for example in values.get(key) or ():
-            if added.covers(_words(example)) is not is_match:
+            if command_rule.covers(_words(example)) is not is_match:
                 raise _RefusedRuleError(f"The rule does not do what its `{key}` says of `{example}`.")
     for head in pattern[0]:
-        rules.by_name.setdefault(head, []).append(added)
+        rules.by_name.setdefault(head, []).append(command_rule)
 
 
 def _pattern(value: Any) -> tuple[tuple[str, ...], ...]:

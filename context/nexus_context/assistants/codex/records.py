@@ -7,7 +7,7 @@ from nexus_context.assistants.sessions.record import SessionRecord
 
 _SILENT = frozenset({"session_meta", "world_state", "turn_context", "session_state", "ghost_snapshot"})
 _WITH_STEPS = frozenset({"response_item", "event_msg", "token_usage_record", "compacted"})
-_KNOWN = _SILENT | _WITH_STEPS
+_KNOWN_KINDS = _SILENT | _WITH_STEPS
 OUTPUTS = frozenset(
     {"function_call_output", "custom_tool_call_output", "local_shell_call_output", "tool_search_output"}
 )
@@ -28,7 +28,7 @@ class CodexRecord(SessionRecord):
     @property
     def unknown(self) -> tuple[str, ...]:
         kind, payload = self.kind, self.payload
-        if payload is None or kind not in _KNOWN:
+        if payload is None or kind not in _KNOWN_KINDS:
             return (str(kind),)
         if kind == "response_item" and text_in(payload, "type") in _ITEMS:
             return ()

@@ -102,8 +102,8 @@ def read_codex(disk: Disk, settings: AssistantSettings) -> Sent:
         blocks.append(_instructions(user, parts, surroundings.folder))
     blocks.extend(codex_skills(disk, settings, home, directories, later=later, problems=problems))
     blocks.extend(codex_agents(disk, settings, ignored=ignored, problems=problems))
-    cut = (os.path.basename(problem.path) for problem in problems if problem.code == "assistant.cut")
-    is_shortened = "SKILL.md" in cut  # and so are its own skills
+    cut_names = (os.path.basename(problem.path) for problem in problems if problem.code == "assistant.cut")
+    is_shortened = "SKILL.md" in cut_names  # and so are its own skills
     has_agents = any(block.kind == "agents" for block in blocks)  # which a tool of theirs is for
     problems += check_rules(disk, settings)
     return Sent(

@@ -219,19 +219,21 @@ def _joined_problems(disk: Disk, layers: Sequence[_Layer]) -> Iterator[Problem]:
 def _server_problems(layers: Sequence[_Layer]) -> Iterator[Problem]:
     for name, server, layer in _joined(layers, "mcp_servers"):
         kind, excluded_keys = ("command", ONLY_REMOTE) if "command" in server else ("url", ONLY_LOCAL)
-        wrong = next((key for key in (*excluded_keys, "bearer_token") if key in server), None)
+        excluded_key = next((key for key in (*excluded_keys, "bearer_token") if key in server), None)
         pointer: tuple[str, ...] = ("mcp_servers", name)
         if "command" not in server and "url" not in server:
             message = f"the server `{name}` needs `command` or `url`, here or in ~/.codex/config.toml."
-        elif wrong == "bearer_token":
-            pointer = (*pointer, wrong)
+        elif excluded_key == "bearer_token":
+            pointer = (*pointer, excluded_key)
             message = (
                 "`bearer_token` is not supported. Put the token into a variable, and name that in "
                 "`bearer_token_env_var`."
             )
-        elif wrong is not None:
-            pointer = (*pointer, wrong)
-            message = f"the server `{name}` has `{kind}`, with which `{wrong}` is not allowed. Remove one."
+        elif excluded_key is not None:
+            pointer = (*pointer, excluded_key)
+            message = (
+                f"the server `{name}` has `{kind}`, with which `{excluded_key}` is not allowed. Remove one."
+            )
         else:
             continue
         yield settings_problem(layer.document, "stops", pointer, _STOPS + message)

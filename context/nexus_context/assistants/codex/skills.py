@@ -69,11 +69,11 @@ def codex_skills(
         *((os.path.join(directory, agents), True) for directory in directories),
     ]
     visited: set[str] = set()
-    refused: list[str] = []
+    refused_paths: list[str] = []
     keyed_skills = [
         (not is_project, skill.name, skill.path, skill)
         for root, is_project in roots
-        for skill in _skills(disk, root, "", 0, visited=visited, refused=refused)
+        for skill in _skills(disk, root, "", 0, visited=visited, refused=refused_paths)
     ]
     keyed_skills.sort(key=lambda keyed_skill: keyed_skill[:3])
     skills = []
@@ -105,7 +105,7 @@ def codex_skills(
             Severity.ERROR,
             message=message,
         )
-        for path in refused
+        for path in refused_paths
     )
     if parts:
         yield SentBlock("skills", "developer", tuple(parts), complete=False)
@@ -171,15 +171,15 @@ def _lengths(skills: list[_Skill]) -> list[int | None]:
     """How many characters of each description are sent; None for a skill that is left out."""
     if sum(skill.tokens(len(skill.description)) for skill in skills) <= MOST_TOKENS:
         return [len(skill.description) for skill in skills]
-    least = [skill.tokens(0) for skill in skills]
-    remaining = MOST_TOKENS - sum(least)
+    least_tokens = [skill.tokens(0) for skill in skills]
+    remaining = MOST_TOKENS - sum(least_tokens)
     if remaining < 0:
         used_tokens, kept_lengths = 0, list[int | None]()
-        for tokens in least:
+        for tokens in least_tokens:
             kept_lengths.append(0 if used_tokens + tokens <= MOST_TOKENS else None)
             used_tokens += tokens if kept_lengths[-1] == 0 else 0
         return kept_lengths
-    lengths, costs, changed = [0] * len(skills), least[:], True
+    lengths, costs, changed = [0] * len(skills), least_tokens[:], True
     while changed:
         changed = False
         for index, skill in enumerate(skills):
@@ -193,18 +193,19 @@ def _lengths(skills: list[_Skill]) -> list[int | None]:
 
 def _cut_problems(skills: list[_Skill], lengths: list[int | None]) -> Iterator[Problem]:
     """One problem for all skills that are shortened or left out."""
-    cut = [
+    cut_skills = [
         (skill, length)
         for skill, length in zip(skills, lengths, strict=True)
         if length is None or length < len(skill.description)
     ]
-    if cut:
-        skill, length = cut[-1]
+    if cut_skills:
+        skill, length = cut_skills[-1]
         effect = (
             "leaves out this skill" if length is None else f"cuts this description after {length} characters"
         )
         message = (
-            f"Codex {effect}, and shortens {len(cut)} in all: its list of skills has 2 % of the model's "
-            f"window, {MOST_TOKENS:,} tokens. Shorten descriptions, or turn skills off in `skills.config`."
+            f"Codex {effect}, and shortens {len(cut_skills)} in all: its list of skills has 2 % of the "
+            f"model's window, {MOST_TOKENS:,} tokens. Shorten descriptions, or turn skills off in "
+            "`skills.config`."
         )
         yield Problem(skill.path, Span(0, 0), "assistant.cut", Severity.WARNING, message=message)

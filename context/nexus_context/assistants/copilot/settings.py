@@ -124,13 +124,13 @@ def _check_approvals(files: list[AssistantSettingsFile]) -> Iterator[Problem]:
     tables = [(file, file.values.get(APPROVALS)) for file in files]
     rules = [(file, table) for file, table in tables if isinstance(table, dict)]
     counting = {name: value for _, table in rules for name, value in table.items()}
-    denied: list[str] = []
+    denied_commands: list[str] = []
     for file, table in rules:
-        denied += [name for name in table if counting[name] is False and _PLAIN.fullmatch(name)]
+        denied_commands += [name for name in table if counting[name] is False and _PLAIN.fullmatch(name)]
         for name, value in table.items():
             pattern = _EXPRESSION.fullmatch(name)
             span = file.document.key_span((APPROVALS, name)) if file.document is not None else None
-            by = next((prefix for prefix in denied if f"{name} ".startswith(f"{prefix} ")), None)
+            by = next((prefix for prefix in denied_commands if f"{name} ".startswith(f"{prefix} ")), None)
             if span is not None and pattern is not None and not is_valid_expression(pattern[1]):
                 message = "VS Code matches no command with this: it is not a valid regular expression."
                 yield Problem(file.path, span, "assistant.no-effect", Severity.WARNING, message=message)

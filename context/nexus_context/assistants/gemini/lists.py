@@ -63,10 +63,10 @@ def gemini_skills(
     winners = choose(
         reversed(skills), _PREFERENCE, settings.where, disk=disk, ignored=ignored, problems=problems
     )
-    chosen = {skill.name: skill for skill in winners}
+    chosen_skills = {skill.name: skill for skill in winners}
     parts = []
     for name in dict.fromkeys(skill.name for skill in skills):
-        skill = chosen[name]
+        skill = chosen_skills[name]
         if name.lower() in disabled:
             continue
         parts.append(SentPart(skill.text, "skill", skill.path, content=Span(0, len(skill.text) - 1)))
@@ -99,9 +99,9 @@ def gemini_agents(
         for path in _agent_files(disk, directory)
         for agent in _agent(disk, path, problems)
     ]
-    chosen = choose(agents, _AGENTS, settings.where, disk=disk, ignored=ignored, problems=problems)
+    chosen_agents = choose(agents, _AGENTS, settings.where, disk=disk, ignored=ignored, problems=problems)
     parts = []
-    for agent in chosen:
+    for agent in chosen_agents:
         if any(
             override.get("enabled") is False for override in settings.each("agents", "overrides", agent.name)
         ):
@@ -189,20 +189,20 @@ def _agent(disk: Disk, path: str, problems: list[Problem]) -> Iterator[ListEntry
     are_numbers = all(type(number) is int and number > 0 for number in turns)
     is_named = isinstance(name, str) and _AGENT_NAME.fullmatch(name) and isinstance(description, str)
     tools = texts_of(fields.get("tools"))
-    unknown = [key for key in fields if key not in _agent_fields()["fields"]]
-    unknown += [
+    unknown_names = [key for key in fields if key not in _agent_fields()["fields"]]
+    unknown_names += [
         tool for tool in tools if not tool.startswith(_TOOL_PREFIXES) and tool not in _agent_fields()["tools"]
     ]
     if name in _agent_fields()["own_agents"]:
         problems.append(
             _void(path, f"Gemini CLI has an agent `{name}` of its own, and does not use this one.")
         )
-    elif is_named and description and are_numbers and not unknown:
+    elif is_named and description and are_numbers and not unknown_names:
         yield ListEntry(str(name), path, "user", f"- {name} -> {description}\n")
     else:
         reason = "it needs a `name` (a-z, 0-9, - and _), a `description`, and turns and minutes above 0."
-        if unknown:
-            reason = f"it knows no {', '.join(f'`{unknown_name}`' for unknown_name in unknown)}."
+        if unknown_names:
+            reason = f"it knows no {', '.join(f'`{unknown_name}`' for unknown_name in unknown_names)}."
         problems.append(_void(path, f"Gemini CLI leaves this agent out: {reason}"))
 
 

@@ -22,7 +22,7 @@ PAGE = "https://geminicli.com/docs/tools/mcp-server"
 def _read_servers(disk: Disk, settings: AssistantSettings) -> Iterator[AssistantServer]:
     excluded = {_bare(name) for value in settings.each("mcp", "excluded") for name in texts_of(value)}
     lists = [set(map(_bare, texts_of(value))) for value in settings.each("mcp", "allowed")]
-    allowed = set[str].intersection(*lists) if lists else set[str]()  # an empty list allows all
+    allowed_names = set[str].intersection(*lists) if lists else set[str]()  # an empty list allows all
     places: list[tuple[str, Scope, Mapping[str, Any]]] = []
     places.extend((file.path, file.scope, file.values) for file in reversed(settings.files))
     places.extend(
@@ -33,7 +33,7 @@ def _read_servers(disk: Disk, settings: AssistantSettings) -> Iterator[Assistant
             reason = None
             if _bare(name) in excluded:
                 reason = "`mcp.excluded` leaves it out."
-            elif allowed and _bare(name) not in allowed:
+            elif allowed_names and _bare(name) not in allowed_names:
                 reason = "`mcp.allowed` does not name it."
             elif not is_complete(values["mcpServers"][name]):
                 reason = "It has no `command`, `url` or `httpUrl`."

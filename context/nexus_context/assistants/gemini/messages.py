@@ -82,8 +82,8 @@ def _is_sent(part: dict[str, Any]) -> bool:
 
 
 def _parts(content: Any) -> list[dict[str, Any]]:
-    listed = content if isinstance(content, list) else [content]
-    parts = ({"text": item} if isinstance(item, str) else item for item in listed)
+    items = content if isinstance(content, list) else [content]
+    parts = ({"text": item} if isinstance(item, str) else item for item in items)
     return [part for part in parts if isinstance(part, dict) and part.get("text") != ""]
 
 
@@ -102,8 +102,8 @@ def calls_of(value: dict[str, Any]) -> list[dict[str, Any]]:
 def _results(call: dict[str, Any]) -> list[dict[str, Any]]:
     result = call.get("result")
     if isinstance(result, str):
-        about = {"id": call.get("id"), "name": call.get("name"), "response": {"output": result}}
-        return [{"functionResponse": about}]
+        function_response = {"id": call.get("id"), "name": call.get("name"), "response": {"output": result}}
+        return [{"functionResponse": function_response}]
     return [part for part in (result if isinstance(result, list) else [result]) if isinstance(part, dict)]
 
 

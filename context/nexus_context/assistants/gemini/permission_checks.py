@@ -94,7 +94,9 @@ def _check_shadows(settings: AssistantSettings, rules: list[PolicyRule]) -> Iter
         if not is_reported or by is None or by.rule is None or any(cover is None for _, cover in pairs):
             continue
         if path in of_folder or by.rule.path not in of_folder:
-            is_same = all(covered.decision == cover.decision for covered, cover in pairs if cover is not None)
+            is_same = all(
+                covered_rule.decision == cover.decision for covered_rule, cover in pairs if cover is not None
+            )
             why = "has a higher priority"
             yield shadow_problem(path, span, f"`{by.rule.text}`", why, is_same=is_same)
 

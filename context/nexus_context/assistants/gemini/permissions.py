@@ -68,7 +68,7 @@ class GeminiPermissions(msgspec.Struct, frozen=True):
     disk: Disk
     found: dict[tuple[str, str | None], tuple[PolicyRule, ...]] = {}
 
-    def first(self, tool: str, server: str | None, arguments: str) -> PolicyRule | None:
+    def deciding_rule(self, tool: str, server: str | None, arguments: str) -> PolicyRule | None:
         """The rule that decides on a call."""
         return next(self.matching(tool, server, arguments), None)
 
@@ -143,7 +143,7 @@ def decide(settings: GeminiPermissions, call: ExplainedCall) -> Decision:
         text = write_arguments(arguments)
     else:
         text = write_arguments(arguments)
-        verdict = _verdict(settings.first(tool, server, text))
+        verdict = _verdict(settings.deciding_rule(tool, server, text))
         if "file_path" in arguments:
             verdict = _check_path(settings, tool, arguments["file_path"], verdict)
     rules = [rule for rule in settings.matching(tool, server, text) if rule is not verdict.rule]
@@ -204,8 +204,8 @@ def _removing(settings: GeminiPermissions, tool: str, server: str | None) -> Pol
 
 def _check_path(settings: GeminiPermissions, tool: str, path: str, verdict: _Verdict) -> _Verdict:
     if settings.mode == "plan" and tool in _EDITING:  # a name stands for a file in its own directory of plans
-        refused = _Verdict("deny", None, "In plan mode Gemini CLI writes its plans alone.")
-        return refused if os.path.isabs(path) else verdict
+        refusal = _Verdict("deny", None, "In plan mode Gemini CLI writes its plans alone.")
+        return refusal if os.path.isabs(path) else verdict
     path = settings.disk.real(os.path.join(settings.folder, path))
     root = next(
         (
@@ -232,7 +232,7 @@ def _check_path(settings: GeminiPermissions, tool: str, path: str, verdict: _Ver
 
 def _check_script(settings: GeminiPermissions, script: str, *, is_part: bool = False) -> _Verdict:
     """What the rules make of a script: of all of it, and of each command in it."""
-    rule = settings.first(SHELL, None, write_arguments({"command": script}))
+    rule = settings.deciding_rule(SHELL, None, write_arguments({"command": script}))
     verdict = _verdict(rule)
     if not is_part and not (rule is not None and rule.has_arguments):
         verdict = _judge(settings, script, verdict)

@@ -124,8 +124,8 @@ def invalid_place(document: TomlDocument) -> Span | None:
     if document.failure is not None:
         return document.failure[0]
     rules = enumerate(_listed(document))
-    wrong = next((at for at, entry in rules if not (isinstance(entry, dict) and _is_valid(entry))), None)
-    return None if wrong is None else document.span(("rule", wrong))
+    wrong_at = next((at for at, entry in rules if not (isinstance(entry, dict) and _is_valid(entry))), None)
+    return None if wrong_at is None else document.span(("rule", wrong_at))
 
 
 @functools.cache
@@ -170,10 +170,10 @@ def _listed(document: TomlDocument) -> list[Any]:
 
 def _is_valid(entry: dict[str, Any]) -> bool:
     names, priority, modes = entry.get("toolName"), entry.get("priority"), entry.get("modes", [])
-    named = [names] if isinstance(names, str) else names
+    tool_names = [names] if isinstance(names, str) else names
     return (
-        isinstance(named, list)
-        and all(isinstance(name, str) for name in named)
+        isinstance(tool_names, list)
+        and all(isinstance(name, str) for name in tool_names)
         and entry.get("decision") in KINDS
         and type(priority) is int
         and 0 <= priority <= 999
@@ -206,9 +206,9 @@ def _rules_of(
     for prefix in [prefixes] if isinstance(prefixes, str) else prefixes:
         for name in [entry["toolName"]] if isinstance(entry["toolName"], str) else entry["toolName"]:
             tool = name if not server else f"mcp_{server}_{name}" if server != "*" else "mcp_*"
-            named = f"{tool}({text})" if text else tool
+            rule_name = f"{tool}({text})" if text else tool
             permission_rule = template and msgspec.structs.replace(
-                template, text=named, tool=tool, pattern=text or None
+                template, text=rule_name, tool=tool, pattern=text or None
             )
             yield PolicyRule(
                 tool,
@@ -274,10 +274,10 @@ def list_entries(settings: AssistantSettings, keys: tuple[str, ...]) -> Iterator
         if value is not effective_value and keys not in _JOINED:
             continue
         if isinstance(value, dict):
-            listed = [(name, (*keys, name)) for name in value]
+            located_texts = [(name, (*keys, name)) for name in value]
         else:
-            listed = [(text, (*keys, index)) for index, text in enumerate(texts_of(value))]
-        for text, pointer in listed:
+            located_texts = [(text, (*keys, index)) for index, text in enumerate(texts_of(value))]
+        for text, pointer in located_texts:
             yield text, functools.partial(_setting, text, file, pointer)
 
 

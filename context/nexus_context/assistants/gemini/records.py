@@ -58,7 +58,9 @@ class GeminiRecord(SessionRecord):
         """The messages in it, each with an id; None if it has none, and no list of them."""
         if self.name is not None:
             return [self.value]
-        listed = field(self.value, "$set", "messages") if self.replaces_all else self.value.get("messages")
-        if not isinstance(listed, list):
+        message_list = (
+            field(self.value, "$set", "messages") if self.replaces_all else self.value.get("messages")
+        )
+        if not isinstance(message_list, list):
             return None
-        return [message for message in objects_in(listed) if text_in(message, "id") is not None]
+        return [message for message in objects_in(message_list) if text_in(message, "id") is not None]

@@ -100,9 +100,9 @@ def read_gemini(disk: Disk, settings: AssistantSettings) -> Sent:
     surroundings = settings.where
     context = _context_settings(settings)
     value = context.get("fileName")
-    configured = [value] if isinstance(value, str) else texts_of(value)
+    configured_names = [value] if isinstance(value, str) else texts_of(value)
     names = list(
-        dict.fromkeys((*(os.path.normpath(name.strip()) for name in configured if name.strip()), NAME))
+        dict.fromkeys((*(os.path.normpath(name.strip()) for name in configured_names if name.strip()), NAME))
     )
     marker_list = context.get("memoryBoundaryMarkers")
     markers = texts_of(marker_list) if isinstance(marker_list, list) else list(MARKERS)

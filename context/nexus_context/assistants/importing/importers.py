@@ -173,7 +173,7 @@ def _sound(problems: Iterable[Problem]) -> bool:
 def turns_of(conversation: Conversation, event: Any) -> Iterator[Turn]:
     """The turns of a conversation (rule 1), not counted; the first has the event, system prompt and tools."""
     context = {"system": conversation.system, "tools": list(conversation.tools)}
-    present: Any = {name: value for name, value in context.items() if value} or None
+    present_context: Any = {name: value for name, value in context.items() if value} or None
     outcomes = {answer.message: answer.outcome for answer in conversation.answers}
     start = 0
     for number, messages in enumerate(_groups(conversation.messages), 1):
@@ -189,10 +189,10 @@ def turns_of(conversation: Conversation, event: Any) -> Iterator[Turn]:
             messages=tuple(messages),
             model=conversation.model,
             event=event,
-            context=present,
+            context=present_context,
             outcome=None if last_answer_at is None else outcomes[last_answer_at],
         )
-        event = present = None
+        event = present_context = None
 
 
 def _groups(messages: Sequence[Message]) -> Iterator[Sequence[Message]]:
@@ -256,13 +256,15 @@ class Importer:
             return Imported(name, "known")
         if outcome == "continued":
             return self._continued(name, session, count, on_progress)
-        counted = []
+        counted_turns = []
         for turn in session.turns:
-            counted.append(self._counted(turn))
+            counted_turns.append(self._counted(turn))
             on_progress(1)
         name = self._free(session.name)
-        report = self._report(counted)
-        new_turns = [as_new_turn(turn, turn.counts) if turn.type == "query" else turn for turn in counted]
+        report = self._report(counted_turns)
+        new_turns = [
+            as_new_turn(turn, turn.counts) if turn.type == "query" else turn for turn in counted_turns
+        ]
         if report is not None and isinstance(new_turns[-1], NewTurn):
             new_turns[-1] = msgspec.structs.replace(new_turns[-1], report=report)
         self._ledger.import_turns(self._workspace, name, new_turns, parameters=session.parameters)
@@ -313,18 +315,18 @@ class Importer:
         self, name: str, session: FileSession, count: int, on_progress: Callable[[int], None]
     ) -> Imported:
         """Append what follows the first `count` items of `_items`."""
-        written = messages = 0
+        written_turns = messages = 0
         for turn in session.turns:
             new_messages = turn.messages[count:] if turn.type == "query" else ()
             count = max(count - len(_items([turn])), 0)
             if new_messages:
                 counts = turn.counts if len(new_messages) == len(turn.messages) else ()
-                more = msgspec.structs.replace(turn, messages=new_messages, counts=counts)
-                counted = self._counted(more)
-                self._ledger.append(self._workspace, name, as_new_turn(counted, counted.counts))
-                written, messages = written + 1, messages + len(new_messages)
+                continued_turn = msgspec.structs.replace(turn, messages=new_messages, counts=counts)
+                counted_turn = self._counted(continued_turn)
+                self._ledger.append(self._workspace, name, as_new_turn(counted_turn, counted_turn.counts))
+                written_turns, messages = written_turns + 1, messages + len(new_messages)
             on_progress(1)
-        return Imported(name, "continued", written, messages)
+        return Imported(name, "continued", written_turns, messages)
 
     def _counted(self, turn: Turn) -> Turn:
         if turn.counter and len(turn.counts) == len(turn.messages):
@@ -381,11 +383,13 @@ def _is_same_session(new_session: FileSession, name: str, turns: Sequence[Turn],
     id_, other_id = _about(file_turn, "id"), _about(ledger_turn, "id")
     if id_ and other_id:
         return bool(id_ == other_id)
-    named = _names(file_turn) is not None and _names(file_turn) == _names(ledger_turn)
-    if entire and (named or STANDARD_INPUT == _about(file_turn, "file") == _about(ledger_turn, "file")):
+    has_same_names = _names(file_turn) is not None and _names(file_turn) == _names(ledger_turn)
+    if entire and (
+        has_same_names or STANDARD_INPUT == _about(file_turn, "file") == _about(ledger_turn, "file")
+    ):
         return True
     return (
-        named
+        has_same_names
         and new_session.sound
         and (file_turn.model, _system(file_turn)) == (ledger_turn.model, _system(ledger_turn))
     )

@@ -273,10 +273,10 @@ class _Reader:
     def _valid_parameters(self, header: _Header, span: Span) -> Iterator[tuple[str, Any]]:
         """The parameters that a session may have; the others are problems."""
         for name, value in header.parameters.items():
-            wrong = check_value(pointer_text(("parameters", name)), value)
-            if wrong:
+            fault = check_value(pointer_text(("parameters", name)), value)
+            if fault:
                 subject = f"The parameter {name:.60} of the session {header.session!r} is left out"
-                self.tell(span, f"{subject}: {wrong}")
+                self.tell(span, f"{subject}: {fault}")
             else:
                 yield name, value
 
@@ -316,10 +316,10 @@ class _Reader:
                 return f"takes back {line.compaction!r}, which is not in force"
             if line.messages:
                 return "has messages"
-            taken = None
-            while taken != line.compaction:  # later ones are taken back with it
-                taken = self._compactions.pop()
-                self._in_force[taken] -= 1
+            taken_back = None
+            while taken_back != line.compaction:  # later ones are taken back with it
+                taken_back = self._compactions.pop()
+                self._in_force[taken_back] -= 1
             return None
         if len(line.messages) != 1:
             return "must have exactly one message, the summary"

@@ -186,8 +186,8 @@ class _Conversations:
             if not reader.is_file([record.value for record in parsed]):
                 return parsed
             matches = [reader.is_record(record.value) for record in parsed]
-            taken = [record for record, is_match in zip(parsed, matches, strict=True) if is_match]
-            self.conversations += reader.convert(taken, self._report, entire)
+            matching_records = [record for record, is_match in zip(parsed, matches, strict=True) if is_match]
+            self.conversations += reader.convert(matching_records, self._report, entire)
         except Exception as error:  # noqa: BLE001 - the file is refused, not the whole import
             self._report.add_internal(_START, "The file", error)
             return parsed

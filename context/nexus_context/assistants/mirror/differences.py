@@ -40,20 +40,20 @@ class _Atom(NamedTuple):
 def compare(existing: Sequence[Turn], messages: Sequence[Message], *, skip: int = 0) -> Comparison:
     """Compare the turns of a session, without their first `skip` messages, with a conversation."""
     turn_of_message = [index for index, turn in enumerate(existing) for _ in turn.messages][skip:]
-    stored = [message for turn in existing for message in turn.messages][skip:]
-    equal_messages = _equal_messages(stored, messages)
-    stored_atoms = _atoms(stored, equal_messages)
+    stored_messages = [message for turn in existing for message in turn.messages][skip:]
+    equal_messages = _equal_messages(stored_messages, messages)
+    stored_atoms = _atoms(stored_messages, equal_messages)
     program_atoms = _atoms(messages, equal_messages)
     last_equal_atom: _Atom | None = None
     for stored_atom in stored_atoms:
         program_atom = next(program_atoms, None)
         if program_atom is None:  # the program lost something
-            surplus = len(stored) - stored_atom.message - (stored_atom.number > 0)
+            surplus = len(stored_messages) - stored_atom.message - (stored_atom.number > 0)
             return Comparison((), len(existing), surplus=surplus)
         if program_atom.value != stored_atom.value:
             diverging_turn = turn_of_message[stored_atom.message]
             messages_before = sum(turn_index < diverging_turn for turn_index in turn_of_message)
-            new_messages = _from_message(stored, messages, messages_before)
+            new_messages = _from_message(stored_messages, messages, messages_before)
             return Comparison(new_messages, diverging_turn, differs=True)
         last_equal_atom = program_atom
     return _continuation(

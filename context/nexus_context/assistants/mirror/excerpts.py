@@ -225,12 +225,12 @@ def title_of(records: Sequence[SessionRecord]) -> str | None:
 
 def _excerpt(file: TranscriptFile, start: Progress, piece: _Piece, *, now: float) -> TranscriptExcerpt:
     records, boundary = piece.records, piece.boundary
-    waiting: list[int] = []
+    waiting_indexes: list[int] = []
     if piece.is_last and now - piece.stamp[3] / 1e9 < UNDECIDED_S:
-        waiting = file.format.list_waiting(records)
+        waiting_indexes = file.format.list_waiting(records)
     # a piece that is not the last is read up to the boundary: the rest is part of the next one
     count = len(records) if piece.is_last or boundary is None else boundary.at
-    sent_records = [record for at, record in enumerate(records[:count]) if at not in set(waiting)]
+    sent_records = [record for at, record in enumerate(records[:count]) if at not in set(waiting_indexes)]
     report = Report(file.path, unwritable)
     conversations = _convert(file, sent_records, start, report)
     problems = [problem.message for problem in report.problems() if problem.severity.name == "ERROR"]
@@ -245,7 +245,9 @@ def _excerpt(file: TranscriptFile, start: Progress, piece: _Piece, *, now: float
     following: dict[str, tuple[Message, ...]] = {}
     if boundary is not None and piece.is_last:
         following_records = [
-            record for at, record in enumerate(records) if at >= boundary.at and at not in set(waiting)
+            record
+            for at, record in enumerate(records)
+            if at >= boundary.at and at not in set(waiting_indexes)
         ]
         following, boundary = _convert_following(
             file, following_records, start, conversations=conversations, boundary=boundary
@@ -276,7 +278,7 @@ def _excerpt(file: TranscriptFile, start: Progress, piece: _Piece, *, now: float
         size=piece.end - piece.start,
         is_whole=start.offset == 0,
         is_last=piece.is_last,
-        is_waiting=bool(waiting),
+        is_waiting=bool(waiting_indexes),
         problems=tuple(problems),
     )
 

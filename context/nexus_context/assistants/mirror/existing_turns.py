@@ -125,13 +125,13 @@ def position_before(
     addition: Addition, added: Sequence[NewTurn], last_messages: Sequence[Message]
 ) -> tuple[int, int] | None:
     """Count the messages and turns of a session before its `last_messages`; None if its end differs."""
-    stored = [message for turn in addition.existing for message in turn.messages]
-    del stored[len(stored) - addition.surplus :]
-    stored += (counted.message for turn in added for counted in turn.messages)
-    number = messages_with(stored, count_atoms(last_messages))
-    if number is None or not ends_with(stored, last_messages):
+    stored_messages = [message for turn in addition.existing for message in turn.messages]
+    del stored_messages[len(stored_messages) - addition.surplus :]
+    stored_messages += (counted.message for turn in added for counted in turn.messages)
+    number = messages_with(stored_messages, count_atoms(last_messages))
+    if number is None or not ends_with(stored_messages, last_messages):
         return None
-    end = addition.messages + len(stored) - number
+    end = addition.messages + len(stored_messages) - number
     messages, turns = addition.messages, addition.turns
     for count in (len(turn.messages) for turn_list in (addition.existing, added) for turn in turn_list):
         messages += count

@@ -87,11 +87,11 @@ def search_files(
     With a `session`, only that one and its sub-agents.
     """
     search = _Search(WordMatcher(query), folder, in_ledger, limit)
-    listed: Iterable[TranscriptFile] = transcript_files.list_files(place, folder)
+    searched_files: Iterable[TranscriptFile] = transcript_files.list_files(place, folder)
     if session is not None:
         file = transcript_files.file_at(session.path, session.assistant)
-        listed = [*filter(None, [file]), *transcript_files.agents_of(session.path, session.assistant)]
-    for file in sorted(listed, key=lambda file: file.stamp[3], reverse=True):
+        searched_files = [*filter(None, [file]), *transcript_files.agents_of(session.path, session.assistant)]
+    for file in sorted(searched_files, key=lambda file: file.stamp[3], reverse=True):
         cancellation.check()
         row = in_ledger.files.get(file.path)
         if row is not None and row.stamp == file.stamp:
@@ -157,10 +157,10 @@ def _search_conversation(
     *,
     messages_before: int = 0,
 ) -> None:
-    """Add the matches of a conversation, the newest first; `messages_before` counts those before its piece."""
+    """Add the matches of a conversation, the newest first; `messages_before` precede its piece."""
     name = conversation.id or basename(file.path)
-    stored = search.in_ledger.messages.get((file.assistant, name), 0)
-    messages = conversation.messages[max(0, stored - messages_before) :]
+    stored_count = search.in_ledger.messages.get((file.assistant, name), 0)
+    messages = conversation.messages[max(0, stored_count - messages_before) :]
     first_position = messages_before + len(conversation.messages) - len(messages)
     title = about.title
     if not messages_before:

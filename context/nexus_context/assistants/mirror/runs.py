@@ -106,9 +106,11 @@ def _run(
     on_progress: OnProgress,
     write: Write | None = None,
 ) -> MirrorSummary:
-    stored = ledger.mirrors.files()
+    stored_files = ledger.mirrors.files()
     rows = {
-        file.path: stored[file.path] for file in files if file.path in stored and _knows_forks(file, stored)
+        file.path: stored_files[file.path]
+        for file in files
+        if file.path in stored_files and _knows_forks(file, stored_files)
     }
     changed = [file for file in files if file.path not in rows or rows[file.path].stamp != file.stamp]
     changed.sort(key=lambda file: file.stamp[3])  # the newest last, as it would have come

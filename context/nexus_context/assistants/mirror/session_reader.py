@@ -68,7 +68,7 @@ def read_excerpt(
     page: deque[StoredMessage] = deque(maxlen=limit)
     position = 0
     for turn in read_turns(session, name):
-        about = ExcerptTurn(
+        excerpt_turn = ExcerptTurn(
             id=f"{name}-{turn.seq}",
             seq=turn.seq,
             type=turn.type,
@@ -78,7 +78,7 @@ def read_excerpt(
             stored=(),
             model=turn.model,
         )
-        turns.append(about)
+        turns.append(excerpt_turn)
         for message, tokens in zip(turn.messages, turn.counts, strict=True):
             is_before = before is None or position < before
             if is_before and (first is None or first <= position < first + limit):

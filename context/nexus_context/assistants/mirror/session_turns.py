@@ -54,8 +54,8 @@ def new_turns(
         new_conversation = msgspec.structs.replace(new_conversation, system=None, tools=())
     turns = []
     for turn in turns_of(new_conversation, _event(origin) if is_new else None):
-        counted = msgspec.structs.replace(turn, counter=COUNTER.name)
-        turns.append(as_new_turn(counted, count_messages(turn.messages)))
+        counted_turn = msgspec.structs.replace(turn, counter=COUNTER.name)
+        turns.append(as_new_turn(counted_turn, count_messages(turn.messages)))
     return turns
 
 

@@ -28,10 +28,10 @@ class WordMatcher:
     """The terms of a query; without required ones nothing matches."""
 
     def __init__(self, query: str) -> None:
-        parsed = terms(query)
-        self._required = [_pattern(term) for term in parsed if not term.excluded]
-        self._excluded = [_pattern(term) for term in parsed if term.excluded]
-        words = {word for term in parsed if not term.excluded for word in _words(term)}
+        query_terms = terms(query)
+        self._required = [_pattern(term) for term in query_terms if not term.excluded]
+        self._excluded = [_pattern(term) for term in query_terms if term.excluded]
+        words = {word for term in query_terms if not term.excluded for word in _words(term)}
         self._needles = [_needles(word) for word in sorted(words, key=len, reverse=True)]
         self._overlap = max((len(needle) for needles in self._needles for needle in needles), default=1) - 1
         self._any = re.compile("|".join(pattern.pattern for pattern in self._required), re.IGNORECASE)
@@ -49,25 +49,27 @@ class WordMatcher:
 
         `read_range` reads at most so many bytes from an offset on: the file from `start` on is searched.
         """
-        missing = self._needles
-        while missing:
+        missing_needles = self._needles
+        while missing_needles:
             block = read_range(start, BLOCK + self._overlap)
             lower = block.lower()
-            missing = [needles for needles in missing if not any(needle in lower for needle in needles)]
+            missing_needles = [
+                needles for needles in missing_needles if not any(needle in lower for needle in needles)
+            ]
             if len(block) < BLOCK + self._overlap:
                 break
             start += BLOCK
-        return bool(self._required) and not missing
+        return bool(self._required) and not missing_needles
 
     def snippet(self, text: str) -> str:
         """The surroundings of the first match, each match marked, without secrets."""
         match = self._any.search(text)
         start = max(0, (match.start() if match else 0) - EXCERPT // 3)
         context_start = max(0, start - AROUND)
-        covered = redact_message(text[context_start : start + EXCERPT + AROUND])[start - context_start :][
+        redacted = redact_message(text[context_start : start + EXCERPT + AROUND])[start - context_start :][
             :EXCERPT
         ]
-        marked = self._any.sub(lambda term_match: f"{BEFORE}{term_match[0]}{AFTER}", covered)
+        marked = self._any.sub(lambda term_match: f"{BEFORE}{term_match[0]}{AFTER}", redacted)
         return f"{'…' if start else ''}{marked}{'…' if len(text) > start + EXCERPT else ''}"
 
 

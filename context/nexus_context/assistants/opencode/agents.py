@@ -52,10 +52,10 @@ def read_agent_files(
 
 def prompt_blocks(values: dict[str, Any], files: tuple[AssistantSettingsFile, ...]) -> Iterator[SentBlock]:
     """The prompt of the agent that runs, if the settings have one."""
-    running = running_agent(values)
-    prompt = agents_of(values).get(running, {}).get("prompt")
+    agent_name = running_agent(values)
+    prompt = agents_of(values).get(agent_name, {}).get("prompt")
     if prompt:
-        part = SentPart(prompt, "agent", _file_of(running, files, "prompt"), content=Span(0, len(prompt)))
+        part = SentPart(prompt, "agent", _file_of(agent_name, files, "prompt"), content=Span(0, len(prompt)))
         yield SentBlock("instructions", "system", (part,), complete=False)
 
 

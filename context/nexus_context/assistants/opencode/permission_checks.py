@@ -118,8 +118,8 @@ def _texts(file: AssistantSettingsFile, field: str) -> Iterator[tuple[Pointer, s
     """The values of a field in agents and commands, and at the top, with their places."""
     pointers: list[Pointer] = [(field,)] if field == "model" else []
     for table in ("agent", "mode", "command") if field == "model" else ("command",):
-        named = file.values.get(table)
-        pointers += [(table, name, field) for name in named] if isinstance(named, dict) else []
+        members = file.values.get(table)
+        pointers += [(table, name, field) for name in members] if isinstance(members, dict) else []
     values = ((pointer, value_at(file.values, pointer)) for pointer in pointers)
     yield from ((pointer, value) for pointer, value in values if isinstance(value, str) and value)
 

@@ -44,9 +44,9 @@ def settings_rules(settings: AssistantSettings, agent: tuple[str, ...]) -> Itera
                 action = "allow" if is_on else "deny"
                 tools[name] = OpencodeRule(name, "*", action, file=file, pointer=(*pointer, "tools", tool))
             _join(rules, values.get("permission"), file, (*pointer, "permission"))
-    joined = {**tools, **{name: entry for name, entry in rules.items() if name not in tools}}
-    joined |= {name: entry for name, entry in rules.items() if name in tools}
-    for entry in joined.values():
+    joined_rules = {**tools, **{name: entry for name, entry in rules.items() if name not in tools}}
+    joined_rules |= {name: entry for name, entry in rules.items() if name in tools}
+    for entry in joined_rules.values():
         for rule in entry.values() if isinstance(entry, dict) else (entry,):
             pattern = re.sub(r"\A(~|\$HOME)(?=/|\Z)", lambda _: settings.where.user_home, rule.pattern)
             yield rule._replace(pattern=pattern)

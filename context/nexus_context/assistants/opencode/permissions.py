@@ -199,15 +199,15 @@ def _strictest(
     outside = [("external_directory", os.path.join(directory, "*")) for directory in directories]
     decisions = []
     for permission, subject in (*outside, *parts):
-        matching = settings.matching(permission, subject)
-        rule = next(matching, OpencodeRule(permission, "*", "ask"))
-        about = f"`{subject}` outside of the folder" if permission == "external_directory" else None
+        matching_rules = settings.matching(permission, subject)
+        rule = next(matching_rules, OpencodeRule(permission, "*", "ask"))
+        subject_text = f"`{subject}` outside of the folder" if permission == "external_directory" else None
         shadowed = (
             []
             if rule.file is None
-            else [other_rule for other_rule in matching if other_rule.action != rule.action]
+            else [other_rule for other_rule in matching_rules if other_rule.action != rule.action]
         )
-        decision = _decision(rule, shadowed, about)
+        decision = _decision(rule, shadowed, subject_text)
         if len(outside) + len(parts) > 1:
             decision = msgspec.structs.replace(decision, part=subject)
         decisions.append(decision)

@@ -161,15 +161,15 @@ def _project_files(
     if is_on(surroundings, "OPENCODE_DISABLE_PROJECT_CONFIG"):
         return
     names = [name for name in NAMES if name != CLAUDE or _reads_claude_files(surroundings)]
-    chosen = None
+    chosen_name = None
     for name in names:
         paths = [os.path.join(directory, name) for directory in directories]
         existing = [path for path in paths if disk.exists(path)]
-        if chosen is None and existing:
-            chosen = name
+        if chosen_name is None and existing:
+            chosen_name = name
             yield from existing
         elif existing:
-            reason = f"opencode reads {chosen} in these directories, and then no {name}."
+            reason = f"opencode reads {chosen_name} in these directories, and then no {name}."
             ignored.extend(IgnoredFile(path, reason) for path in existing)
 
 
@@ -202,12 +202,12 @@ def _glob(disk: Disk, directory: str, pattern: str, visits: "Visits") -> list[st
     glob = PathGlob(path.replace(os.sep, "/"), is_minimatch=True)
     levels = DEEPEST if "**" in pattern else min(len(steps) - first_magic, DEEPEST)
     names = visits.below(disk, os.path.join(directory, *steps[:first_magic]), levels)
-    matching = (
+    matching_paths = (
         file_path
         for file_path in names
         if glob.matches(file_path.replace(os.sep, "/")) and disk.is_file(file_path)
     )
-    return list(islice(matching, MOST_FILES))
+    return list(islice(matching_paths, MOST_FILES))
 
 
 INSTRUCTIONS = InstructionReader(

@@ -74,8 +74,8 @@ def watched(place: Place, _: str) -> tuple[str, ...]:
 
 def _databases(place: Place) -> tuple[str, ...]:
     """The usual database, and that of `OPENCODE_DB`: a path, or one in the usual directory."""
-    stated = place.environ.get("OPENCODE_DB")
-    paths = [join(root_of(place), name) for name in ("opencode.db", *((stated,) if stated else ()))]
+    stated_path = place.environ.get("OPENCODE_DB")
+    paths = [join(root_of(place), name) for name in ("opencode.db", *((stated_path,) if stated_path else ()))]
     return tuple(path for path in dict.fromkeys(paths) if basename(path) != ":memory:")
 
 
@@ -131,14 +131,14 @@ def _session(connection: apsw.Connection, path: str, row: tuple[Any, ...]) -> As
     last_tokens = next(
         (answer["tokens"] for answer in answers if isinstance(answer.get("tokens"), dict)), None
     )
-    chosen = decode_object(model)
+    decoded_model = decode_object(model)
     return AssistantSession(
         assistant=NAME,
         id=name,
         path=path,
         folder=directory,
         prompt=title or None,
-        model=chosen.get("id") if isinstance(chosen.get("id"), str) else None,
+        model=decoded_model.get("id") if isinstance(decoded_model.get("id"), str) else None,
         version=version,
         started=utc(created * 1_000_000),
         changed=utc(updated * 1_000_000),

@@ -156,14 +156,14 @@ def config_home(surroundings: Surroundings) -> str:
 
 def config_directories(disk: Disk, surroundings: Surroundings) -> list[str]:
     """The directories of its agents and skills, the least important first."""
-    chosen = surroundings.environ.get("OPENCODE_CONFIG_DIR")
+    chosen_path = surroundings.environ.get("OPENCODE_CONFIG_DIR")
     project_directories = (
         [] if is_on(surroundings, "OPENCODE_DISABLE_PROJECT_CONFIG") else directories(disk, surroundings)
     )
     dot_directories = [
         os.path.join(directory, ".opencode") for directory in (*project_directories, surroundings.user_home)
     ]
-    chosen_directories = [os.path.join(surroundings.folder, chosen)] if chosen else []
+    chosen_directories = [os.path.join(surroundings.folder, chosen_path)] if chosen_path else []
     return list(dict.fromkeys((config_home(surroundings), *dot_directories, *chosen_directories)))
 
 
@@ -204,25 +204,32 @@ def _files_in(directory: str, scope: Scope) -> list[tuple[str, Scope]]:
 
 def _taken_over(values: dict[str, Any]) -> dict[str, Any]:
     """The values of a file with what has several spellings in one of them."""
-    taken = dict(values)
+    normalized = dict(values)
     if isinstance(values.get("permission"), str):
-        taken["permission"] = {"*": values["permission"]}
+        normalized["permission"] = {"*": values["permission"]}
     if isinstance(values.get("skills"), list):
-        taken["skills"] = {"paths": values["skills"]}
+        normalized["skills"] = {"paths": values["skills"]}
     for key in ("agent", "mode"):
         if isinstance(values.get(key), dict):
-            taken[key] = {
+            normalized[key] = {
                 name: _taken_over(agent) if isinstance(agent, dict) else {}
                 for name, agent in values[key].items()
             }
     servers = values.get("mcp")
     if isinstance(servers, dict):
-        nested = servers.get("servers")
-        is_server = isinstance(nested, dict) and ("type" in nested or "enabled" in nested)
-        if isinstance(nested, dict) and not is_server:
-            servers = {**nested, **{name: server for name, server in servers.items() if name != "servers"}}
-        taken["mcp"] = {name: _server(server) for name, server in servers.items() if isinstance(server, dict)}
-    return taken
+        nested_servers = servers.get("servers")
+        is_server = isinstance(nested_servers, dict) and (
+            "type" in nested_servers or "enabled" in nested_servers
+        )
+        if isinstance(nested_servers, dict) and not is_server:
+            servers = {
+                **nested_servers,
+                **{name: server for name, server in servers.items() if name != "servers"},
+            }
+        normalized["mcp"] = {
+            name: _server(server) for name, server in servers.items() if isinstance(server, dict)
+        }
+    return normalized
 
 
 def _server(server: dict[str, Any]) -> dict[str, Any]:

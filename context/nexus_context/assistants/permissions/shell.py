@@ -197,8 +197,8 @@ class _Reader:
         raw = text_of(node)
         if node.type not in ("raw_string", "string") and _BRACES.search(raw):
             self.constructs.add("braces")
-        bare = node.children[0] if node.type == "command_name" else node
-        if bare.type in ("simple_expansion", "expansion"):
+        bare_node = node.children[0] if node.type == "command_name" else node
+        if bare_node.type in ("simple_expansion", "expansion"):
             assigned = self._assigned.get(raw.strip("${}"))
             if assigned is not None:
                 return ShellWord(raw, assigned, has_variable=True)
@@ -208,7 +208,7 @@ class _Reader:
             raw,
             "".join(known_texts) if len(known_texts) == len(texts) else None,
             is_glob=any(_GLOB.search(text_of(inner_node)) for inner_node in _bare(node)),
-            has_variable=any(self._is_unknown(inner_node) for inner_node in (bare, *_inner(bare))),
+            has_variable=any(self._is_unknown(inner_node) for inner_node in (bare_node, *_inner(bare_node))),
         )
 
     def _is_unknown(self, node: Node) -> bool:

@@ -111,18 +111,18 @@ def shorten_notes(text: str) -> str:
         kept_text = kept_text[: end if end > 0 else NOTE_CHARACTERS]
     whole_lines = kept_text.count("\n") + 1 if text[len(kept_text) : len(kept_text) + 1] == "\n" else 0
     next_line = claude_shortened(text[len(kept_text) + 1 :].partition("\n")[0].strip(), 80)
-    cut = f"{lines - whole_lines} of {lines} lines were cut off, starting at line {whole_lines + 1}"
-    cut += f' ("{next_line}")' if next_line else ""
+    cut_note = f"{lines - whole_lines} of {lines} lines were cut off, starting at line {whole_lines + 1}"
+    cut_note += f' ("{next_line}")' if next_line else ""
     if not whole_lines:
-        cut = f"everything after the first {len(kept_text)} characters of line 1 was cut off"
+        cut_note = f"everything after the first {len(kept_text)} characters of line 1 was cut off"
     amount = f"{lines} lines and {_size(size)}"
     if too_large and not too_many:
         amount = f"{_size(size)} (limit: {_size(NOTE_CHARACTERS)}) \u2014 index entries are too long"
     elif too_many and not too_large:
         amount = f"{lines} lines (limit: {NOTE_LINES})"
     return (
-        f"{kept_text}\n\n> WARNING: MEMORY.md is {amount}. Only part of it was loaded: {cut}. Keep index "
-        "entries to one line under ~200 chars; move detail into topic files."
+        f"{kept_text}\n\n> WARNING: MEMORY.md is {amount}. Only part of it was loaded: {cut_note}. Keep "
+        "index entries to one line under ~200 chars; move detail into topic files."
     )
 
 

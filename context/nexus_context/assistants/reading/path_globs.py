@@ -149,7 +149,7 @@ def _reached(steps: tuple[_Step, ...], positions: Iterable[int], path: str) -> s
             break
         if step.kind == "group" and step.text == "!":
             remaining_steps = steps[number + 1 :]
-            allowed = {
+            allowed_positions = {
                 position
                 for position in reached
                 if not any(
@@ -157,7 +157,7 @@ def _reached(steps: tuple[_Step, ...], positions: Iterable[int], path: str) -> s
                     for choice in step.choices
                 )
             }
-            reached = _within_name(allowed, path)
+            reached = _within_name(allowed_positions, path)
         else:
             reached = _take_step(step, reached, path)
     return reached

@@ -86,16 +86,16 @@ def check_server_file(document: JsonDocument, form: ServerFile) -> Iterator[Prob
     servers = value.get(form.key)
     for name, server in servers.items() if isinstance(servers, dict) else ():
         server_pointer = (form.key, name)
-        wrong = conform(document, server_pointer, SERVER)
-        for problem in wrong:
+        server_problems = conform(document, server_pointer, SERVER)
+        for problem in server_problems:
             yield no_effect(problem.span, f"{title} does not start this server: {problem.message}")
-        if not wrong and refusal(server, title) is not None:
+        if not server_problems and refusal(server, title) is not None:
             message = f"{title} does not start this server: it has neither `command` nor `url`. Add one."
             yield no_effect(document.key_span(server_pointer) or Span(0, 0), message)
         for pointer, name_of_reference in _references(server, server_pointer):
-            judged = form.judge_reference(name_of_reference)
-            if judged is not None:
-                yield replace(no_effect(document.span(pointer), judged[1]), severity=judged[0])
+            judgement = form.judge_reference(name_of_reference)
+            if judgement is not None:
+                yield replace(no_effect(document.span(pointer), judgement[1]), severity=judgement[0])
 
 
 def judge_variable(

@@ -31,7 +31,7 @@ _TOKEN = (
 _LONG_KEY = re.compile(rf"(?<![\w.-])[\w-]++(?:[\"' \t]*+\.[\"' \t]*+[\w-]++){{{MOST_NAMES}}}")
 """Where a key may have too many names, or a string as many words."""
 _ESCAPE = re.compile(r"\\(?:(e)|x[0-9A-Fa-f]{2}|[\s\S])")
-_PLACE = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)\Z")
+_ERROR_PLACE = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)\Z")
 
 
 def read_toml(disk: Disk, path: str) -> "TomlDocument":
@@ -240,7 +240,7 @@ def _without_times(value: Any) -> Any:
 
 def _failure(text: str, message: str) -> tuple[Span, str]:
     """Where a text breaks, and why."""
-    match = _PLACE.search(message)
+    match = _ERROR_PLACE.search(message)
     reason = message[: match.start()] if match else "It is nested too deeply"
     if "digits" in message:
         reason = "A number has too many digits"

@@ -81,8 +81,8 @@ class CacheSituation(msgspec.Struct):
             return "compaction", ""
         if request.miss is not None:
             causes: list[MissCause] = [cause for word, cause in STATED.items() if word in request.miss]
-            stated = causes[0] if causes else "rewritten"
-            return stated, "" if stated in ("tools", "idle") else request.miss
+            stated_cause = causes[0] if causes else "rewritten"
+            return stated_cause, "" if stated_cause in ("tools", "idle") else request.miss
         if request.model != last_request.model:
             return "model", f"{last_request.model} → {request.model}"
         if request.version and last_request.version and request.version != last_request.version:

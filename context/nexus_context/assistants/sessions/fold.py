@@ -251,9 +251,9 @@ class SessionFold:
         answered = None if self.last is None else self._answered.get(self.last.key)
         if answered is not None and answered.request.is_unended and answered.request.usage.output <= UNENDED:
             answer_tokens = round(sum(tokens for _, tokens in self._answer))
-            more = max(answer_tokens - answered.request.usage.output, 0)
-            if more > answered.estimated:
-                self._estimate_answer(answered, more)
+            unstated_tokens = max(answer_tokens - answered.request.usage.output, 0)
+            if unstated_tokens > answered.estimated:
+                self._estimate_answer(answered, unstated_tokens)
 
     def _take_window(self, request: AssistantRequest, prices: TokenPrices | None) -> None:
         sent_before = self.parts.sent
@@ -326,19 +326,19 @@ class SessionFold:
         if not compaction.is_recorded:
             for running_sum in self._all_sums:
                 running_sum.add(ZERO, SUMMARY)
-        preserved = [memo for memo in self._memos if memo.record in compaction.preserved]
+        preserved_memos = [memo for memo in self._memos if memo.record in compaction.preserved]
         self._receipt = CompactionReceipt([memo.message for memo in self._memos])
-        self._history = [memo.message for memo in preserved]
+        self._history = [memo.message for memo in preserved_memos]
         self._dropped = None
         self._answer = []
         self.parts.compact()
-        for memo in preserved:
+        for memo in preserved_memos:
             content = memo.message.content
             if isinstance(content, str):
                 self.parts.add(
                     ("user" if memo.message.role == "user" else "answers", "", None), estimate(content)
                 )
-        self._memos, self._characters, self._is_cut = deque(preserved), 0, False
+        self._memos, self._characters, self._is_cut = deque(preserved_memos), 0, False
         self._is_after_compaction = self._situation.is_compacted = True
 
     def _take_instructions(self, loaded: LoadedInstructions) -> None:
@@ -385,8 +385,10 @@ class SessionFold:
             return True
         if previous_totals.usage is None or totals.usage is None:
             return False
-        least = previous_totals.usage if totals.is_continued else add_usage(previous_totals.usage, since)
-        return totals.usage.sent < least.sent or totals.usage.output < least.output
+        least_usage = (
+            previous_totals.usage if totals.is_continued else add_usage(previous_totals.usage, since)
+        )
+        return totals.usage.sent < least_usage.sent or totals.usage.output < least_usage.output
 
     def _spread_answer(self) -> None:
         """Divide the provider's output tokens among the parts of the last answer; without them, estimate."""
@@ -423,7 +425,7 @@ class SessionFold:
                 self._count(answered, (later,))
         return later
 
-    def whole(self) -> Sum:
+    def total_sum(self) -> Sum:
         """All requests, with what is estimated of their answers."""
         self._estimate_last()
         total = Sum()
@@ -433,7 +435,7 @@ class SessionFold:
 
     def sub_agent(self, name: str, title: str | None = None) -> SubAgent:
         """This conversation as one of a sub-agent."""
-        last_request, total = self.last, self.whole()
+        last_request, total = self.last, self.total_sum()
         words = title or self.first_words
         return SubAgent(
             id=name,
@@ -470,7 +472,7 @@ class SessionFold:
         size = self._stated.window or self._evident_window(session.window, model)
         tokens = self.parts.current()
         own_files = () if self.instructions else files
-        listed = rows(tokens, self._definitions, own_files)
+        reported_parts = rows(tokens, self._definitions, own_files)
         return SessionReport(
             assistant=session.assistant,
             id=session.id,
@@ -482,7 +484,9 @@ class SessionFold:
             started=session.started,
             changed=session.changed,
             requests=self.requests,
-            window=ReportedWindow(sum(part.tokens for part in listed), size, listed, self.parts.sent == 0),
+            window=ReportedWindow(
+                sum(part.tokens for part in reported_parts), size, reported_parts, self.parts.sent == 0
+            ),
             last=None if last_request is None else last_request.usage,
             last_at=0.0 if last_request is None else last_request.at,
             total=total,
@@ -493,7 +497,7 @@ class SessionFold:
             estimated=self._estimated.usage.output + sum(agent.estimated for agent in every_agent),
             cache=None
             if last_request is None
-            else self._cache_state(last_request, sum(part.tokens for part in listed)),
+            else self._cache_state(last_request, sum(part.tokens for part in reported_parts)),
             misses=tuple(self._misses),
             missed_tokens=self._missed.usage.cache_write,
             missed_usd=self._missed.cost_usd,
@@ -540,29 +544,29 @@ class SessionFold:
         self, total: Usage, agents: Sequence[SubAgent], agents_since: Callable[[float], Sum] | None
     ) -> tuple[float | None, CostOrigin | None, dict[str, int]]:
         """The cost, who summed it up, and what it lacks."""
-        stated = self._stated.cost_usd
-        if stated is None and self._is_partial and self._stated.usage is not None:
+        stated_usd = self._stated.cost_usd
+        if stated_usd is None and self._is_partial and self._stated.usage is not None:
             # as if all had been as the last one
             prices = None if self.last is None else request_prices(self.last)
             reason = {"a price of each request: all are taken for such as the last one": self.requests}
             return (None, None, reason) if prices is None else (prices.cost(total), "nexus", reason)
         cost_sum = Sum()
-        cost_sum.include(self.sum if stated is None else self._cost_since)
+        cost_sum.include(self.sum if stated_usd is None else self._cost_since)
         cost_sum.include(self._estimated)
-        if stated is not None and agents_since is not None:
+        if stated_usd is not None and agents_since is not None:
             cost_sum.include(agents_since(self._stated_at))
         else:
             for agent in agents:
                 cost = agent.cost_usd
                 cost_sum.include(Sum(agent.usage, cost or 0.0, int(cost is not None), Counter(agent.lacks)))
-        if stated is None:
+        if stated_usd is None:
             cost_sum.lacks.update(self._unrecorded())
             if not self.requests and not agents:
                 return None, None, dict(cost_sum.lacks)
             return cost_sum.cost_usd, None if cost_sum.cost_usd is None else "nexus", dict(cost_sum.lacks)
         cost_sum.lacks.update(self._stated.lacks)
         is_later = cost_sum.usage != ZERO
-        cost = self._restarted.priced_usd + stated + cost_sum.priced_usd
+        cost = self._restarted.priced_usd + stated_usd + cost_sum.priced_usd
         return cost, "both" if is_later else "program", dict(cost_sum.lacks)
 
     def _unrecorded(self) -> dict[str, int]:
@@ -578,10 +582,10 @@ class SessionFold:
     def _reported_compactions(self, folder: str | None) -> tuple[CompactionReport, ...]:
         if not self._compactions:
             return ()
-        *earlier, last_compaction = self._compactions
+        *earlier_compactions, last_compaction = self._compactions
         if self._dropped is None or self._dropped[0] != len(self._history):
             self._dropped = len(self._history), self._receipt.compare(self._history, folder)
-        return (*earlier, replace(last_compaction, dropped=self._dropped[1]))
+        return (*earlier_compactions, replace(last_compaction, dropped=self._dropped[1]))
 
 
 def _price(request: AssistantRequest) -> RequestPrice:

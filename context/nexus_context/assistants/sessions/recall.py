@@ -52,8 +52,8 @@ def recall_dropped(facts: SessionFacts, present: Iterable[str], counter: TokenCo
     blocks: list[str] = []
     dropped = (("instructions", facts.instructions), ("tasks", facts.tasks))
     for section, ranked in dropped:
-        missing = [fact for fact in ranked if not summary.says(fact.text)]
-        block = _section(titles[section], missing, counter, int(remaining_tokens * SHARE))  # type: ignore[index]
+        missing_facts = [fact for fact in ranked if not summary.says(fact.text)]
+        block = _section(titles[section], missing_facts, counter, int(remaining_tokens * SHARE))  # type: ignore[index]
         if block:
             blocks.append(block)
             remaining_tokens -= counter.count(block) + 2
@@ -85,15 +85,15 @@ class _Summary:
 def _section(title: str, ranked: Sequence[Fact], counter: TokenCounter, remaining_tokens: int) -> str:
     """A section with the facts that fit into `remaining_tokens`, in the order of time; empty without any."""
     remaining_tokens -= counter.count(f"{title}:") + 1
-    chosen: list[Fact] = []
+    chosen_facts: list[Fact] = []
     for fact in ranked:
         cost = counter.count(_line(fact)) + 1
         if cost <= remaining_tokens:
-            chosen.append(fact)
+            chosen_facts.append(fact)
             remaining_tokens -= cost
-    if not chosen:
+    if not chosen_facts:
         return ""
-    return "\n".join((f"{title}:", *map(_line, sorted(chosen, key=lambda fact: fact.at))))
+    return "\n".join((f"{title}:", *map(_line, sorted(chosen_facts, key=lambda fact: fact.at))))
 
 
 def _line(fact: Fact) -> str:

@@ -127,10 +127,10 @@ def rows(
     parts = dict(tokens)
     system = parts.get(SYSTEM, 0.0)
     for path, count in instructions:
-        taken = min(count, system)
-        if taken > 0:
-            parts["instructions", path, None] = parts.get(("instructions", path, None), 0.0) + taken
-            system -= taken
+        file_tokens = min(count, system)
+        if file_tokens > 0:
+            parts["instructions", path, None] = parts.get(("instructions", path, None), 0.0) + file_tokens
+            system -= file_tokens
     if definitions is not None and system:
         parts.pop(SYSTEM, None)
         for part, share in _divided(system, definitions):
@@ -139,12 +139,14 @@ def rows(
         parts[SYSTEM] = system
     total = round(sum(tokens.values()))
     counts = _rounded(parts, total)
-    listed = [
+    rounded_parts = [
         WindowPart(category, counts[category, label, server], label, server)
         for category, label, server in counts
         if counts[category, label, server]
     ]
-    return tuple(sorted(listed, key=lambda row: (CATEGORIES.index(row.category), -row.tokens, row.label)))
+    return tuple(
+        sorted(rounded_parts, key=lambda row: (CATEGORIES.index(row.category), -row.tokens, row.label))
+    )
 
 
 def _divided(system: float, definitions: Definitions) -> Iterable[tuple[Part, float]]:
@@ -164,10 +166,10 @@ def _divided(system: float, definitions: Definitions) -> Iterable[tuple[Part, fl
 def _rounded(parts: Mapping[Part, float], total: int) -> dict[Part, int]:
     """Round the parts so that they sum to `total`; those with the largest fractions are rounded up."""
     counts = {part: int(tokens) for part, tokens in parts.items()}
-    missing = total - sum(counts.values())
+    missing_tokens = total - sum(counts.values())
     order = sorted(parts, key=lambda part: (counts[part] - parts[part], part[0], part[1]))
-    for at in range(abs(missing)):
+    for at in range(abs(missing_tokens)):
         if not order:
             break
-        counts[order[at % len(order)]] += 1 if missing > 0 else -1
+        counts[order[at % len(order)]] += 1 if missing_tokens > 0 else -1
     return counts

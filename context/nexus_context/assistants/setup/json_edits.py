@@ -57,8 +57,8 @@ def first_leniency(path: str, text: str, syntax: Syntax) -> str | None:
     body = text.removeprefix(BOM)
     if syntax not in ("json", "commented") or not body.strip():
         return None
-    refused = LENIENT if syntax == "json" else ("json.trailing-comma",)
-    problems = [problem for problem in jsontext.parse(path, body).problems if problem.code in refused]
+    refused_codes = LENIENT if syntax == "json" else ("json.trailing-comma",)
+    problems = [problem for problem in jsontext.parse(path, body).problems if problem.code in refused_codes]
     if not problems:
         return None
     line, _ = LineIndex(body).position(problems[0].span.start)

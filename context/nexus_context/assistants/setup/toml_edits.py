@@ -70,18 +70,18 @@ def remove_entries(path: str, text: str, record: FileRecord) -> str:
     exact = cut_insertions(text, record.insertions)
     if exact is not None and parse_tables(path, exact) == remaining_settings:
         return exact
-    present = [entry for entry in record.entries if has_entry(parse_tables(path, text), entry)]
-    cut = text
-    for entry in present:
-        cut = _cut_tables(cut, entry)
+    present_entries = [entry for entry in record.entries if has_entry(parse_tables(path, text), entry)]
+    remaining_text = text
+    for entry in present_entries:
+        remaining_text = _cut_tables(remaining_text, entry)
     try:
-        is_right = parse_tables(path, cut) == remaining_settings
+        is_right = parse_tables(path, remaining_text) == remaining_settings
     except SettingsError:
         is_right = False
     if not is_right:
-        names = ", ".join(entry.title for entry in present)
+        names = ", ".join(entry.title for entry in present_entries)
         raise SettingsError(f"{path}: {names} was changed since. Remove it by hand; nothing was written.")
-    return cut
+    return remaining_text
 
 
 def _cut_tables(text: str, entry: SettingsEntry) -> str:

@@ -146,13 +146,18 @@ def join_conversations(
     for conversation in _sorted(ledger_conversations):
         key = conversation.program, conversation.id
         in_ledger.setdefault(key if conversation.id is not None else (NEXUS, None), []).append(conversation)
-    joined: list[ListedConversation] = []
+    joined_conversations: list[ListedConversation] = []
     for session in sessions:
         newest, *branches = in_ledger.pop((session.assistant, session.id), [None])
-        joined.append(_of_session(session, None if newest is None else newest.kept))
-        joined += (msgspec.structs.replace(branch, cost=RequestPrice(None)) for branch in branches if branch)
+        joined_conversations.append(_of_session(session, None if newest is None else newest.kept))
+        joined_conversations += (
+            msgspec.structs.replace(branch, cost=RequestPrice(None)) for branch in branches if branch
+        )
     return _sorted(
-        [*joined, *(conversation for conversations in in_ledger.values() for conversation in conversations)]
+        [
+            *joined_conversations,
+            *(conversation for conversations in in_ledger.values() for conversation in conversations),
+        ]
     )
 
 

@@ -100,8 +100,10 @@ def read_views(surroundings: Surroundings, disk: Disk, settings: Effective) -> F
         picked=settings.get("/views/show"),
         own_turn=own_turn,
     )
-    here = tuple(session for session in assistant_sessions.sessions if session.folder not in parent_folders)
-    return FolderViews(views, here, assistant_sessions.notice)
+    folder_sessions = tuple(
+        session for session in assistant_sessions.sessions if session.folder not in parent_folders
+    )
+    return FolderViews(views, folder_sessions, assistant_sessions.notice)
 
 
 def find_views(

@@ -23,7 +23,7 @@ _CUT_MARKS = ("####", ">", "# aider chat started at ")  # a file that ends with 
 _ASKS = ("/ask ", "/code ", "/architect ", "/context ", "/help ")
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
 _MODEL = re.compile(r"(?:Main model|Model): (\S+) with ")
-_SAID = "that aider said itself"
+_AIDER_OUTPUT = "that aider said itself"
 _COMMANDS = "with commands to aider"
 
 
@@ -58,7 +58,7 @@ def convert(text: str, report: Report) -> list[Conversation]:
 def _add(draft: Draft, block: _Block) -> None:
     record = Record(None, block.span, "The line")
     if block.speaker == "aider":
-        draft.report.leave("own", _SAID, block.text.count("\n") + 1, "line")
+        draft.report.leave("own", _AIDER_OUTPUT, block.text.count("\n") + 1, "line")
         model = _MODEL.search(block.text)
         draft.model = draft.model or (model[1] if model else None)
         return

@@ -120,13 +120,13 @@ class Draft:
         own_system, messages = leading_system(self.messages)
         shift = len(self.messages) - len(messages)
         prompts = [text for text in (system, own_system) if text]
-        listed = tools if isinstance(tools, list) else []
-        named = tuple(tool for tool in listed if _is_tool(tool))
-        self.report.leave("tool", "without a name", len(listed) - len(named), "tool")
+        listed_tools = tools if isinstance(tools, list) else []
+        named_tools = tuple(tool for tool in listed_tools if _is_tool(tool))
+        self.report.leave("tool", "without a name", len(listed_tools) - len(named_tools), "tool")
         return Conversation(
             messages=tuple(messages),
             system="\n\n".join(prompts) if prompts else None,
-            tools=named,
+            tools=named_tools,
             name=name,
             model=self.model,
             id=session_id,

@@ -71,8 +71,12 @@ class Contents:
 
     def add(self, record: Record, content: Any) -> None:
         """Read one content."""
-        raw = content.get("parts") if isinstance(content, dict) else None
-        parts = [gemini_form(part) for part in raw if isinstance(part, dict)] if isinstance(raw, list) else []
+        raw_parts = content.get("parts") if isinstance(content, dict) else None
+        parts = (
+            [gemini_form(part) for part in raw_parts if isinstance(part, dict)]
+            if isinstance(raw_parts, list)
+            else []
+        )
         if field(content, "role") == "model":
             self._add_answer(record, parts)
             return

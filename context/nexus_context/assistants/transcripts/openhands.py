@@ -297,8 +297,8 @@ def _forgotten(records: Sequence[Record]) -> tuple[set[int], dict[int, str]]:
     summaries: dict[int, str] = {}
     for record in records:
         source = _condensation(record.value)
-        listed, summary = field(source, "forgotten_event_ids"), text_in(source, "summary")
-        ids = map(_hashable, listed) if isinstance(listed, list) else ()
+        forgotten_ids, summary = field(source, "forgotten_event_ids"), text_in(source, "summary")
+        ids = map(_hashable, forgotten_ids) if isinstance(forgotten_ids, list) else ()
         condensed = {places[event_id] for event_id in ids if event_id is not None and event_id in places}
         first_id, last_id = (
             field(source, "forgotten_events_start_id"),

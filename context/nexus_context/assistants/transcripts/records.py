@@ -188,7 +188,7 @@ def _has_lines(text: str) -> bool:
 
 
 def _lines(path: str, text: str, report: Report) -> list[Record]:
-    parsed = []
+    parsed_records = []
     broken_line: tuple[Span, str] | None = None
     for line in _LINE.finditer(text):
         if line[0].isspace():
@@ -201,13 +201,13 @@ def _lines(path: str, text: str, report: Report) -> list[Record]:
         if error:
             broken_line = (span, error)
         else:
-            parsed.append(Record(value, span, "The line"))
+            parsed_records.append(Record(value, span, "The line"))
     if broken_line is not None and broken_line[0].end == len(text) and text[broken_line[0].start] in "[{":
         message = "The last line is unfinished: something still writes to the file. The line is left out."
         report.add(broken_line[0], "transcript.unfinished", message, Severity.INFORMATION)
     elif broken_line is not None:
         _report_broken(path, text, broken_line, report)
-    return parsed
+    return parsed_records
 
 
 def _report_broken(path: str, text: str, broken_line: tuple[Span, str], report: Report) -> None:

@@ -175,8 +175,8 @@ class _Spoken:
         if next_record < 0:
             return False
         if self._lines[0] != next_record:
-            joined = (text.split("\n") for text in _texts(self._values[next_record]))
-            self._lines = (next_record, {line.strip() for lines in joined for line in lines})
+            joined_lines = (text.split("\n") for text in _texts(self._values[next_record]))
+            self._lines = (next_record, {line.strip() for lines in joined_lines for line in lines})
         lines = [line.strip() for line in text.strip().split("\n")]
         return len(lines) < len(self._lines[1]) and all(line in self._lines[1] for line in lines)
 

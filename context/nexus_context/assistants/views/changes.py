@@ -122,8 +122,12 @@ class RevisionDisk(Disk):
         self._children: dict[str, dict[str, Entry]] = {self.top: {}}
         for line in self._run(["ls-tree", "-r", "-z", "--full-tree", tree.decode().strip()]).split(b"\0"):
             self._add(line)
-        listed = self._run(["ls-files", "-z", "--full-name", "--cached", "--others", "--exclude-standard"])
-        self._known = {os.path.join(self.top, os.fsdecode(name)) for name in listed.split(b"\0") if name}
+        file_listing = self._run(
+            ["ls-files", "-z", "--full-name", "--cached", "--others", "--exclude-standard"]
+        )
+        self._known = {
+            os.path.join(self.top, os.fsdecode(name)) for name in file_listing.split(b"\0") if name
+        }
         self._known_directories = {
             directory for path in self._known for directory in _directories_above(path, self.top)
         }
@@ -171,22 +175,22 @@ class RevisionDisk(Disk):
 
     def entries(self, path: str) -> list[tuple[str, Entry]]:
         path = self.real(path)
-        then = self._children.get(path, {})
-        now = super().entries(path) if path in self._children or self._is_unchanged(path) else []
+        revision_entries = self._children.get(path, {})
+        current_entries = super().entries(path) if path in self._children or self._is_unchanged(path) else []
         new_entries = [
             entry
-            for entry in now
-            if entry[0] not in then and self._is_unchanged(os.path.join(path, entry[0]))
+            for entry in current_entries
+            if entry[0] not in revision_entries and self._is_unchanged(os.path.join(path, entry[0]))
         ]
-        return [*then.items(), *new_entries]
+        return [*revision_entries.items(), *new_entries]
 
     def _run(self, arguments: Sequence[str]) -> bytes:
         return self._git(arguments) or b""
 
     def _add(self, line: bytes) -> None:
         """Take in a line of `git ls-tree`: mode, kind, object, tab, path."""
-        about, _, name = line.partition(b"\t")
-        mode, kind, identifier = about.decode().split() if name else ("", _SUBMODULE, "")
+        header, _, name = line.partition(b"\t")
+        mode, kind, identifier = header.decode().split() if name else ("", _SUBMODULE, "")
         if kind == _SUBMODULE:
             return
         path = os.path.join(self.top, os.fsdecode(name))

@@ -9,7 +9,7 @@ from nexus_context.errors import Problem, Span
 from nexus_context.folder.prompt.joint.checks import check_together
 from nexus_context.folder.prompt.joint.texts import JointText
 
-_OWN = ("managed", "user", "memory")
+_USER_SCOPES = ("managed", "user", "memory")
 _DIRECTORIES_OF_FILES = (".github", ".claude", ".cursor", ".codex", ".gemini", ".opencode")
 
 
@@ -36,7 +36,7 @@ def _joint_texts(blocks: tuple[SentBlock, ...], disk: Disk) -> Iterator[JointTex
 
 def _directory(part: SentPart) -> tuple[str, bool]:
     """The directory that a file is for, and whether the file is the user's own."""
-    if part.scope in _OWN or part.path is None:
+    if part.scope in _USER_SCOPES or part.path is None:
         return "", True
     names = os.path.dirname(part.path).split(os.sep)
     end = next((number for number, name in enumerate(names) if name in _DIRECTORIES_OF_FILES), len(names))

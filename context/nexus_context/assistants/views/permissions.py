@@ -79,15 +79,15 @@ def explain_calls(
     RequestError if none of them is.
     """
     known_programs = [program for program in PROGRAMS.values() if program.has_permissions]
-    chosen = [program for program in known_programs if program.name in assistants]
-    if not chosen:
+    chosen_programs = [program for program in known_programs if program.name in assistants]
+    if not chosen_programs:
         names = ", ".join(program.name for program in known_programs)
         requested_names = " and ".join(assistants)
         raise RequestError(
             f"What {requested_names} allows is not known. Known: {names}.", code="unknown-permissions"
         )
     explanations = []
-    for program in chosen:
+    for program in chosen_programs:
         refused_before = len(disk.refused)
         settings, reader = program.settings(disk, surroundings), program.permissions
         permissions = reader.read(settings, disk) if settings.stop is None else None
@@ -95,8 +95,8 @@ def explain_calls(
             (call, NOT_STARTED if permissions is None else reader.decide(permissions, call)) for call in calls
         )
         paths = {file.path for file in settings.files}
-        refused = [path for path in disk.refused[:refused_before] if path in paths]
-        if unread := [*refused, *disk.refused[refused_before:]]:
+        refused_paths = [path for path in disk.refused[:refused_before] if path in paths]
+        if unread := [*refused_paths, *disk.refused[refused_before:]]:
             raise RequestError(
                 f"{unread[0]} is too large to be read, so what it allows is not known.",
                 code="unreadable-settings",

@@ -81,11 +81,11 @@ def join_problems(
     """
     if checked.covers_nexus:
         nexus_problems = tuple(nexus_problems)
-        joined = (*nexus_problems, *_without_doubles(checked.problems, nexus_problems))
+        joined_problems = (*nexus_problems, *_without_doubles(checked.problems, nexus_problems))
     else:
-        counted = filter(counts_without_nexus, nexus_problems)
-        joined = (*_without_doubles(counted, checked.problems), *checked.problems)
-    return without_silenced(joined, texts, ignore, checked.folder)
+        counted_problems = filter(counts_without_nexus, nexus_problems)
+        joined_problems = (*_without_doubles(counted_problems, checked.problems), *checked.problems)
+    return without_silenced(joined_problems, texts, ignore, checked.folder)
 
 
 def _without_doubles(problems: Iterable[Problem], other_problems: Iterable[Problem]) -> Iterator[Problem]:

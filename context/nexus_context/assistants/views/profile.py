@@ -243,9 +243,9 @@ def _unread_problems(
     severity = Severity.INFORMATION if reads_project else Severity.WARNING
     for file in ignored:
         owner = _owner(file.path)
-        inner = file.path.removeprefix(surroundings.folder).replace(os.sep, "/")
+        relative_path = file.path.removeprefix(surroundings.folder).replace(os.sep, "/")
         is_inside = is_within(file.path, surroundings.folder)
-        if not file.is_problem or not is_inside or _TEMPLATES.search(inner):
+        if not file.is_problem or not is_inside or _TEMPLATES.search(relative_path):
             continue
         if owner is None or owner.assistant is assistant:
             message = f"{assistant.title} does not read this file. {file.reason}"

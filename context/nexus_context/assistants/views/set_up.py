@@ -53,8 +53,8 @@ def find_mark(
     project = project_of(surroundings, disk)
     for directory in parents(surroundings.folder):
         is_home = directory == project.user_home
-        counting = marks if directory == surroundings.folder or inherited is None else inherited
-        for mark in counting if project.contains(directory) else ():
+        counting_marks = marks if directory == surroundings.folder or inherited is None else inherited
+        for mark in counting_marks if project.contains(directory) else ():
             first_step, *_ = parts = mark.split("/")
             is_users = (
                 is_home

@@ -114,16 +114,16 @@ def _keys_of(text: str, tops: Sequence[Any]) -> tuple[str, ...]:
 def _sources(settings: AssistantSettings, keys: tuple[str, ...], disk: Disk) -> Iterator[SettingSource]:
     value_in_force, is_last = value_at(settings.merged(), keys), True
     for file in reversed(settings.files):
-        written = value_at(_document_value(file), keys)
+        written_value = value_at(_document_value(file), keys)
         value = value_at(file.values, keys)
-        if written is None and value is None:
+        if written_value is None and value is None:
             continue
         other_settings = replace(
             settings, files=tuple(other_file for other_file in settings.files if other_file is not file)
         )
         counts = value is not None and (is_last or value_at(other_settings.merged(), keys) != value_in_force)
         is_last = is_last and value is None
-        displayed = written if value is None else value
+        displayed = written_value if value is None else value
         yield SettingSource(file.path, _key_span(file, keys, disk), printable(displayed, keys), counts)
 
 

@@ -19,7 +19,7 @@ from nexus_context.errors import RequestError
 SERVER = "mcp:"
 _LINE = re.compile(r"(\S*[^\s:]):([0-9]{1,9})(?::[0-9]+)?")
 _BLANK = re.compile(r"\s")
-_WHOLE = (".md", ".mdc", ".markdown")
+_MARKDOWN_ENDINGS = (".md", ".mdc", ".markdown")
 
 
 class NamedServer(msgspec.Struct, frozen=True):
@@ -50,7 +50,7 @@ def read_subject(text: str, where: Surroundings, disk: Disk) -> Subject:
             raise RequestError("Name an MCP server, such as mcp:github.", code="no-such-server")
         return NamedServer(name)
     match = _LINE.fullmatch(text)
-    if match is None and (not text.endswith(_WHOLE) or _BLANK.search(text)):
+    if match is None and (not text.endswith(_MARKDOWN_ENDINGS) or _BLANK.search(text)):
         return read_call(text)
     name, line = (text, None) if match is None else (match[1], int(match[2]))
     from_home = os.path.join(where.user_home, name[2:]) if name.startswith("~/") else name
