@@ -90,7 +90,7 @@ def claude_agents(
 def read_output_style(
     disk: Disk, settings: AssistantSettings, *, ignored: list[IgnoredFile], problems: list[Problem]
 ) -> Iterator[SentBlock]:
-    """The text of the chosen style, if a file has it: Claude Code's own styles are none of the user's."""
+    """The text of the chosen style, if a file defines it; Claude Code's own styles have no file."""
     style_name = settings.value("outputStyle")
     styles = [("", file) for file in _files(disk, settings, "output-styles", [])]
     for plugin in enabled_plugins(disk, settings):

@@ -302,7 +302,7 @@ def _decide_whole(
 
 
 def _is_guarded(settings: PermissionSettings, path: str) -> bool:
-    """Whether a file is asked about whatever allows it: a protected one, the folder, or what it is in."""
+    """Whether Claude Code asks about a path in any case: protected files, the folder and its parents."""
     return (
         path == settings.user_home
         or is_protected(path)
@@ -417,7 +417,7 @@ def _minds_directory(settings: PermissionSettings, command: ShellCommand, files:
 
 
 def _allowing(settings: PermissionSettings, command: ShellCommand) -> list[PermissionRule]:
-    """The rules that allow a command, as it is written or behind its wrappers."""
+    """The rules that allow a command as written, or the command behind its wrappers."""
     words: list[ShellWord] = list(command.words)
     is_declaration = command.name in ("export", "declare", "local", "readonly")
     harmless = _table()["harmlessVariables"]

@@ -60,7 +60,7 @@ class _Record(NamedTuple):
 
 
 def note_root(path: str, record: ClaudeCodeRecord) -> None:
-    """Remember the first record of a session, whose beginning is being read."""
+    """Remember the first record of a session while its beginning is read."""
     if record.uuid is not None and path not in _roots:
         if len(_roots) >= MOST_ROOTS:
             _roots.clear()
@@ -71,7 +71,7 @@ def note_root(path: str, record: ClaudeCodeRecord) -> None:
 
 
 def find_origins(paths: Iterable[str]) -> dict[str, str]:
-    """The origin of each session that is a fork of another one of these, whose roots are known."""
+    """Map each session that is a fork of another of these to its origin, as far as first records are known."""
     families: dict[tuple[str, str], list[str]] = {}
     for path in paths:
         root = _roots.get(path)
@@ -87,7 +87,7 @@ def find_origins(paths: Iterable[str]) -> dict[str, str]:
 
 
 def find_origin(path: str) -> str | None:
-    """The session from which that of a file was forked, by its id; None if it is no fork."""
+    """The id of the session that a file's session was forked from; None if it is not a fork."""
     directory = dirname(path)
     try:
         changed = os.stat(directory).st_mtime_ns
@@ -102,7 +102,7 @@ def find_origin(path: str) -> str | None:
 
 
 def read_base(path: str, origin: str) -> OriginRecords:
-    """What a fork has of its origin. OSError if one of the files cannot be read."""
+    """Read what a fork has of its origin. OSError if one of the files cannot be read."""
     own_records, origin_records = _records(path), _records(origin)
     uuids = _uuids(own_records) & _uuids(origin_records)
     end = _end_of(origin_records, uuids)

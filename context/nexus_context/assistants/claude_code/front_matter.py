@@ -32,7 +32,7 @@ _TOOL = re.compile(r"(?:[^\s,(]|\([^)]*\)?)+")
 
 
 def read_matter(matter: str | None) -> Fields | None:
-    """The fields of front matter; none without it, None if it cannot be read.
+    """The fields of front matter: empty without any, None if it cannot be read.
 
     They have places only if they were read at once.
     """

@@ -135,7 +135,7 @@ def _can_be_path(disk: Disk, written_import: WrittenImport) -> bool:
 
 
 def check_matter(path: str, text: str, opening: str) -> Iterator[Problem]:
-    """Report front matter that is no YAML, and values that have no end.
+    """Report front matter that is not YAML, and values whose quote or bracket is not closed.
 
     `opening` is the sentence that says what Claude Code does with a file whose front matter it cannot read.
     """

@@ -78,8 +78,8 @@ def _refused_by_lists(
     if is_managed or not any(isinstance(value, list) for value in settings.each("allowedMcpServers")):
         return None
     kind = "serverUrl" if entry.get("url") and not entry.get("command") else "serverCommand"
-    by_command = [list_entry for list_entry in allowed_entries if kind in list_entry]
-    decisive = by_command or [list_entry for list_entry in allowed_entries if _NAME in list_entry]
+    by_address_or_command = [list_entry for list_entry in allowed_entries if kind in list_entry]
+    decisive = by_address_or_command or [list_entry for list_entry in allowed_entries if _NAME in list_entry]
     if not any(_stands_for(list_entry, name, entry) for list_entry in decisive):
         return "`allowedMcpServers` does not name it."
     return None
@@ -126,7 +126,7 @@ def _project_state(disk: Disk, surroundings: Surroundings, state: dict[str, Any]
 
 
 def _start_of(name: str, settings: AssistantSettings | None) -> tuple[Start, str | None]:
-    """Whether a server starts; `settings` are None for one that no file of the project names."""
+    """Whether a server starts, and why not. `settings` is None unless a file of the project names it."""
     if settings is None:
         return "starts", None
     if any(name in _names_of(value) for value in settings.each("disabledMcpjsonServers")):

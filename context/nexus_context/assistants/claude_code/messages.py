@@ -232,7 +232,7 @@ class _Reader:
         return parents
 
     def _preserved(self, about: dict[str, Any]) -> tuple[list[int], int | None]:
-        """The records that a compaction preserved, oldest first, and the one that they follow."""
+        """The indexes of the records that a compaction preserved, oldest first, and of the one before."""
         listed, segment = about.get("preservedMessages"), about.get("preservedSegment")
         if isinstance(listed, dict) and isinstance(listed.get("uuids"), list):
             preserved = [self.places.get(str(name), -1) for name in listed["uuids"]]
@@ -256,7 +256,7 @@ class _Reader:
         return self._neutral(group[0], "assistant", content)
 
     def _messages_at(self, at: int) -> list[Message]:
-        """The messages of a record other than an answer; none, and counted, if none of it was sent."""
+        """The messages of a record that is not an answer. A record that was not sent is only counted."""
         value, record = self.values[at], self.records[at]
         kind = record.kind
         if kind == "user" and record.message is not None:
@@ -309,7 +309,7 @@ class _Reader:
 
 
 def _outcome(messages: Iterable[dict[str, Any] | None]) -> TurnOutcome | None:
-    """What the provider said about an answer: the records of it repeat that, the last one is complete."""
+    """What the provider said about an answer. Its records repeat it, and the last one is complete."""
     outcome = None
     for message in messages:
         usage = field(message, "usage")

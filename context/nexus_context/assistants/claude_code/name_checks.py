@@ -36,7 +36,7 @@ _OF_OTHERS = re.compile(r".*[:* ].*|plugin_.*|claude_ai_.*", re.DOTALL)
 
 
 class _Use(NamedTuple):
-    """A name in a file: what it is of, and what stands before and behind it in its text."""
+    """A name in a file: the kind of thing it names, and the text before and behind it."""
 
     kind: str
     name: str
@@ -54,7 +54,7 @@ class FileNames:
         self._names: dict[str, list[str]] = {}
 
     def near(self, kind: str, name: str) -> str | None:
-        """The name that is meant by one that no file has; None if that may come from elsewhere."""
+        """The name that a misspelt one means; None if a file has it, or if it may come from elsewhere."""
         if kind not in self._names:
             self._names[kind] = sorted(set(_names(self.disk, self.where, kind)))
         is_right = name in self._names[kind] or _OF_OTHERS.fullmatch(name) is not None

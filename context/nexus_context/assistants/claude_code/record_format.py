@@ -103,7 +103,7 @@ class _Exchange:
             self.uuids[record.uuid] = None
 
     def _follows(self, record: ClaudeCodeRecord) -> bool:
-        """Whether a record follows the last message, rather than one that the conversation may have left."""
+        """Whether a record continues the conversation, rather than a message that it may have left."""
         parent = record.parent
         return (
             "parentUuid" not in record.value

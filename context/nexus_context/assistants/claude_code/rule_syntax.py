@@ -47,7 +47,7 @@ class RuleFault(NamedTuple):
 
 
 class _Form(NamedTuple):
-    """A form of rules in `lints.json`; without an effect it is one that works."""
+    """A form of rules in `lints.json`; rules of a form without an effect work."""
 
     tool: str = ".*"
     content: str | None = None
@@ -65,14 +65,14 @@ def table() -> dict[str, Any]:
 
 
 def parse_rule(text: str, kind: str) -> ParsedRule | None:
-    """The rule that a text in `allow`, `ask` or `deny` is; None for one that is left out."""
+    """Parse a text of `allow`, `ask` or `deny`; None if Claude Code leaves the rule out."""
     parts = _split(text)
     fault = _fault(text, parts, kind) if len(text) <= LONGEST else None
     return None if parts is None or (fault is not None and fault.effect == "left-out") else _parsed(*parts)
 
 
 def rule_fault(text: str, kind: str) -> RuleFault | None:
-    """What is wrong with a text in `allow`, `ask` or `deny`; None for a rule that works as it is written."""
+    """Explain what is wrong with a text of `allow`, `ask` or `deny`; None if the rule works as written."""
     fault = _fault(text, _split(text), kind) if len(text) <= LONGEST else None
     is_right = fault is None or fault.meant is None or _fault(fault.meant, _split(fault.meant), kind) is None
     return fault if fault is None or is_right else fault._replace(meant=None)
@@ -96,7 +96,7 @@ def near_tool(name: str) -> str | None:
 
 
 def _split(text: str) -> tuple[str, str | None] | None:
-    """The name and the content of a rule, without a look at either; None if it is no rule."""
+    """Split a rule into its name and its content, both unchecked; None if the text is not a rule."""
     start, end = _find_sign(text, "("), _find_sign(text, ")", from_end=True)
     if start == end == -1:
         return text, None

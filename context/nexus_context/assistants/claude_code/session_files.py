@@ -60,7 +60,7 @@ def entries(place: Place, folder: Folders) -> Iterator[tuple[str, files.Entry]]:
 
 
 def _may_be_within(name: str, folder: Folders) -> bool:
-    """Whether a directory of sessions may have the name of one of the folders."""
+    """Whether a directory of sessions may be named after one of the folders."""
     if isinstance(folder, FolderScope):
         is_parent = any(_is_name_of(name, parent) for parent in folder.parents)
         return is_parent or _may_be_within(name, folder.folder)
@@ -84,7 +84,7 @@ def directory_name(folder: str) -> str:
 
 
 def choose_folder(path: str, folders: Sequence[str]) -> str | None:
-    """Which one of the folders that records name is that of a session's or a sub-agent's file (rule 1)."""
+    """Choose the folder of a session's or a sub-agent's file among those that its records name (rule 1)."""
     for folder in dict.fromkeys(folders):
         if is_named_after(path, folder):
             return folder
@@ -128,7 +128,7 @@ def read(path: str, folder: Folders) -> list[AssistantSession]:
 def _from_start(
     path: str, titles: dict[int, str], first_records: Iterable[ClaudeCodeRecord], changed: str
 ) -> AssistantSession | None:
-    """What the first records say: where the session works, and what the user wanted."""
+    """Read from the first records where the session works and what the user wanted."""
     prompt = version = started = None
     folders: list[str] = []
     fork_of = None

@@ -224,7 +224,7 @@ def _left_out(document: JsonDocument, value: dict[str, Any]) -> Iterator[Problem
 
 
 def _home(key: str) -> str | None:
-    """Where a key belongs that is not one of the top."""
+    """A sentence that says below which key another key belongs; None if there is no such key."""
     if key in _schema()["void"]["properties"]["permissions"]["properties"]:
         return " It belongs in `permissions`."
     return " It belongs in `hooks`." if key in _schema()["hookEvents"] else None
@@ -253,7 +253,7 @@ def _void(document: JsonDocument, refused: list[Problem], value: dict[str, Any])
 
 
 def _lost(value: dict[str, Any]) -> Iterator[str]:
-    """What a file would have done, in words: its permission rules, hooks and other keys. No value is told."""
+    """Name what a file would have set: its permission rules, hooks and other keys, without their values."""
     for key, setting_value in value.items():
         if key == "permissions" and isinstance(setting_value, dict):
             for kind in _RULES:

@@ -24,20 +24,20 @@ _END = "\0"  # no rule has it: what ends with it covers only what is equal
 
 
 class Shadow(NamedTuple):
-    """A rule, and the one that decides all of its calls before, of a stronger list or of the same one."""
+    """A rule, and the rule of a stronger or the same list that decides all of its calls first."""
 
     rule: PermissionRule
     by: PermissionRule
 
 
 class _Index(NamedTuple):
-    """Rules by their texts, and those texts in order that do not begin with another one."""
+    """Rules by their texts, and the sorted texts that do not begin with another of them."""
 
     rules: dict[str, PermissionRule]
     texts: list[str]
 
     def covering(self, starts: Iterable[str]) -> PermissionRule | None:
-        """A rule whose text one of some others begins with."""
+        """Find a rule whose text is a prefix of one of `starts`."""
         for start in starts:
             at = bisect_right(self.texts, start) - 1
             if at >= 0 and start.startswith(self.texts[at]):

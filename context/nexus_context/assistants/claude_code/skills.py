@@ -73,7 +73,7 @@ _PREFERENCE = Preference(
 
 
 class _Skill(NamedTuple):
-    """A skill or command; `kind` says which. `plugin` is what the names of its plugin begin with, if any."""
+    """A skill or command; `kind` says which. `plugin` is the prefix of its plugin's names, or empty."""
 
     name: str
     kind: str
@@ -406,7 +406,7 @@ def _cut_problem(cut_lines: list[_Line], budget: int) -> Problem:
 
 
 def list_built_in_skills() -> list[str]:
-    """The skills and commands that Claude Code lists besides: their names are theirs."""
+    """The names of the skills and commands that Claude Code itself lists."""
     return [*_own_lists()["skills"], *_own_lists()["late_skills"], *_own_lists()["commands"]]
 
 

@@ -45,7 +45,7 @@ def list_rollouts(directory: str, depth: int = DEEPEST) -> Iterator[str]:
 
 @lru_cache(maxsize=500)
 def find_rollout(path: str, thread: str) -> str | None:
-    """The rollout of a thread in the store that has another one."""
+    """Find the rollout of a thread in the store that holds `path`."""
     for name in ("sessions", "archived_sessions"):
         store_root, separator, _ = path.rpartition(f"/{name}/")
         if separator:
@@ -88,7 +88,7 @@ def read_base(path: str, origin: str | None) -> ForkBase:
 
 
 def sums_of(record: CodexRecord) -> dict[str, Any] | None:
-    """What a thread has counted so far, if a record says so."""
+    """The tokens that a thread has counted so far, if a record states them."""
     sums = (
         field(record.payload, "info", "total_token_usage") if record.payload_kind == "token_count" else None
     )

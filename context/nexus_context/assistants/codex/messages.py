@@ -38,7 +38,7 @@ _ROLLED_BACK = "of turns that were taken back"
 
 
 def is_file(values: Sequence[Any]) -> bool:
-    """Whether values are the lines of a rollout: one of its marks is enough."""
+    """Whether values are the lines of a rollout; one mark is enough."""
     return any(
         _is_envelope(value) or _is_header(value) or _is_state(value) or _is_old(value) for value in values
     )

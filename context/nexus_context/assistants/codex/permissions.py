@@ -259,7 +259,7 @@ def _sandbox(settings: CodexPermissions) -> str:
 
 
 def _plain_commands(root: Node) -> list[list[str]] | None:
-    """The words of the commands of a script of plain words; None for any other."""
+    """The words of each command of a script; None unless all of them are plain words."""
     if root.has_error:
         return None
     commands = []

@@ -116,7 +116,7 @@ def read_codex(disk: Disk, settings: AssistantSettings) -> Sent:
 
 
 def _changes_own(settings: AssistantSettings) -> bool:
-    """Whether settings replace Codex's own prompt, switch tools, or take its own skills from the list."""
+    """Whether settings replace Codex's prompt, switch tools, or remove its own skills from the list."""
     if settings.value("features") or settings.value("model_instructions_file") is not None:
         return True
     is_listed = settings.value("skills", "include_instructions") is not False
@@ -124,7 +124,7 @@ def _changes_own(settings: AssistantSettings) -> bool:
 
 
 def _developer_instructions(settings: AssistantSettings) -> Iterator[SentBlock]:
-    """The text in the settings, of which the nearest counts."""
+    """The `developer_instructions` of the nearest settings file that has them."""
     for file in reversed(settings.files):
         text = file.values.get("developer_instructions")
         if isinstance(text, str):
@@ -212,7 +212,7 @@ def _project_parts(
 def _weighed(
     disk: Disk, settings: AssistantSettings, problems: list[Problem], paths: list[str], *, byte_limit: int
 ) -> list[Problem]:
-    """The problems of cuts; one that a project's own limit prevents once it is trusted is no error."""
+    """Weigh the problems of cuts: what a project's own limit prevents once it is trusted is no error."""
     where, base_files = settings.where, settings.files[:2]
     if not problems or is_trusted(disk, where, base_files):
         return problems

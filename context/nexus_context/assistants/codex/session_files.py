@@ -130,7 +130,7 @@ def _from_end(session: AssistantSession, last_records: Iterable[CodexRecord]) ->
 
 
 def usage_of(values: Any) -> Usage | None:
-    """The usage of a request or of all; None if there is none."""
+    """The usage of one request or of the session; None without one."""
     if not isinstance(values, dict):
         return None
     cached, written = count(values, "cached_input_tokens"), count(values, "cache_write_input_tokens")

@@ -277,7 +277,7 @@ def _joined(layers: Sequence[_Layer], key: str) -> Iterator[tuple[str, Mapping[s
 
 
 def _is_variable(text: str) -> bool:
-    """Whether a text may be the name of a variable: in capitals, or without the look of a secret."""
+    """Whether a text may be the name of a variable: it is in capitals, or does not look like a secret."""
     is_name = re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", text)
     return is_name is not None and (text.isupper() or not secrets_in(text, "key"))
 

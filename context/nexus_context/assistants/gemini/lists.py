@@ -156,7 +156,7 @@ def _texts(disk: Disk, path: str) -> dict[str, str] | None:
 
 
 def _plain_fields(lines: list[str]) -> Iterator[tuple[str, str]]:
-    """The fields of text that is no YAML; indented lines go on with a description."""
+    """The fields of text that is not YAML; indented lines continue a description."""
     index = 0
     while index < len(lines):
         match = _FIELD.match(lines[index])

@@ -102,7 +102,7 @@ def _check_shadows(settings: AssistantSettings, rules: list[PolicyRule]) -> Iter
 
 
 def _covers(by: PolicyRule, rule: PolicyRule) -> bool:
-    """Whether a rule is about all calls that another one is about, and counts before it."""
+    """Whether `by` covers every call that `rule` covers, and has a higher priority."""
     if by.priority <= rule.priority or rule.priority == EXCLUDED:  # which takes tools of servers out, too
         return False
     if by.modes and not set(by.modes).issuperset(rule.modes or ("default", "autoEdit", "yolo", "plan")):

@@ -73,7 +73,7 @@ class GeminiPermissions(msgspec.Struct, frozen=True):
         return next(self.matching(tool, server, arguments), None)
 
     def matching(self, tool: str, server: str | None, arguments: str) -> Any:
-        """The rules about a call, the one that decides first."""
+        """The rules that cover a call; the first one decides."""
         tool_rules = self.found.get((tool, server))
         if tool_rules is None:
             tool_rules = tuple(rule for rule in self.rules if rule.covers_tool(tool, server, self.mode))

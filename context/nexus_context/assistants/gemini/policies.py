@@ -43,7 +43,7 @@ _TABLES = str(Path(__file__).with_name("permissions.json"))
 
 
 class PolicyRule(NamedTuple):
-    """A rule. `prefix` is what a command begins with, `pattern` what the arguments match; None: any.
+    """A rule. Commands begin with `prefix`, arguments match `pattern`; None stands for any.
 
     `server` is the MCP server that it is about, `*` any. `rule` is None for one of Gemini CLI.
     """
@@ -265,7 +265,10 @@ def _allowed(
 
 
 def list_entries(settings: AssistantSettings, keys: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
-    """The texts at keys, and what makes a rule of a kind of each: of one list, save of what files join."""
+    """Yield the texts at keys, each with a function that makes its rule of a kind.
+
+    Only the list in force counts, except that files join the lists of _JOINED.
+    """
     effective_value = settings.value(*keys)
     for file in settings.files:
         value: Any = file.values

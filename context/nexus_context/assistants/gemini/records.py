@@ -55,7 +55,7 @@ class GeminiRecord(SessionRecord):
 
     @property
     def messages(self) -> list[dict[str, Any]] | None:
-        """The messages in it, each with an id; None if it has none, and no list of them."""
+        """The messages in the record, each with an id; None if it is not a message and lists none."""
         if self.name is not None:
             return [self.value]
         message_list = (

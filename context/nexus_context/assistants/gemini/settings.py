@@ -171,7 +171,7 @@ def read_extensions(disk: Disk, surroundings: Surroundings) -> Iterator[GeminiEx
 
 
 def expand_variables(value: Any, environ: Mapping[str, str]) -> Any:
-    """A value with the variables in its texts replaced; one that is not set stays as it is written."""
+    """Replace the variables in the texts of a value; a variable that is not set stays as written."""
     if isinstance(value, dict):
         return {key: expand_variables(item, environ) for key, item in value.items()}
     if isinstance(value, list):

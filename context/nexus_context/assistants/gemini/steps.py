@@ -47,7 +47,7 @@ class GeminiSteps:
             yield from self._all(record.messages)
 
     def _all(self, listed: Sequence[dict[str, Any]]) -> Iterator[Step]:
-        """The steps of all messages, as they are from now on."""
+        """The steps of a list of all messages, which replaces the messages so far."""
         summary = next((message for message in listed if _is_summary(message)), None)
         if summary is not None and (summary["id"], "text") not in self._taken:
             yield from self._flush()

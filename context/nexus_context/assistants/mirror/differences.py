@@ -67,7 +67,7 @@ def count_atoms(messages: Sequence[Message]) -> int:
 
 
 def messages_with(messages: Sequence[Message], count: int) -> int | None:
-    """How many of the last messages have so many parts together; None if one is among them only in part."""
+    """Count the last messages that have `count` parts in all; None if the count ends within a message."""
     number = 0
     while count > 0 and number < len(messages):
         number += 1

@@ -125,7 +125,7 @@ def read_excerpt(file: TranscriptFile, start: Progress, *, now: float) -> Transc
 
 
 def _read_piece(file: TranscriptFile, start: Progress) -> "_Piece | None":
-    """The records from a place on; None if the file is another one up to there."""
+    """Read records from `start` on; None if the file has changed before that offset."""
     reader: RecordReader[SessionRecord] = RecordReader(
         file.path,
         file.format.record_type,
@@ -345,7 +345,7 @@ def _convert(
 
 
 def _find_boundary(file: TranscriptFile, records: Sequence[SessionRecord]) -> Boundary | None:
-    """The last boundary; None if the conversation before it is not the one that goes on behind it."""
+    """Find the last boundary; None if the conversation behind it does not continue the one before."""
     boundary = file.format.find_boundary(records, file.is_agent)
     if boundary is None or _continues(file, boundary.parents, records[boundary.at :]):
         return boundary

@@ -73,7 +73,7 @@ def name_of(conversation: Conversation, origin: SessionOrigin, title: str | None
 
 
 def _event(origin: SessionOrigin) -> dict[str, str]:
-    """The cause of the first turn: as that of an import, so that the file is not imported beside."""
+    """The event of the first turn: that of an import, so that the file is not imported a second time."""
     return {
         "type": "import",
         "file": origin.path.replace("\\", "/").rpartition("/")[2],

@@ -89,7 +89,7 @@ def agents_of(values: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def running_agent(values: dict[str, Any]) -> str:
-    """The name of the agent that answers if nobody picks another one."""
+    """The name of the agent that answers unless the user picks another."""
     chosen = values.get("default_agent")
     return chosen if isinstance(chosen, str) else "build"
 

@@ -110,7 +110,7 @@ def _check_name(disk: Disk, rule: OpencodeRule, agents: list[str]) -> Iterator[P
 
 
 def _near(name: str, names: Sequence[str]) -> str | None:
-    """The name that is meant by one that is none of them, and no pattern."""
+    """The name that a misspelt one means; None if it is one of `names`, or a pattern."""
     return None if name in names or {"*", "?"} & set(name) else meant(name, names)
 
 

@@ -14,7 +14,7 @@ _SPECIAL = re.compile(r"[*?]")
 
 
 class OpencodeRule(NamedTuple):
-    """A rule in the order in which opencode holds them. `file` is None for one of its own."""
+    """A permission rule. `file` is None for opencode's own rules."""
 
     permission: str
     pattern: str

@@ -58,7 +58,7 @@ class OpencodePermissions(msgspec.Struct, frozen=True):
     disk: Disk
 
     def matching(self, permission: str, subject: str) -> Iterator[OpencodeRule]:
-        """The rules about a subject, the one that decides first."""
+        """The rules that cover a subject; the first one decides."""
         return (
             rule
             for rule in reversed(self.rules)

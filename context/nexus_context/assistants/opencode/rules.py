@@ -133,7 +133,7 @@ def read_opencode(disk: Disk, settings: AssistantSettings) -> Sent:
 
 
 def _changes_own(settings: AssistantSettings) -> bool:
-    """Whether another agent runs than opencode's own as it is, or a tool is taken from it."""
+    """Whether settings change opencode's own agent, run another one, or deny it a tool."""
     keys = (("default_agent",), ("agent", "build"), ("mode", "build"))
     rules = settings_rules(settings, ())
     return any(settings.value(*pointer) is not None for pointer in keys) or any(

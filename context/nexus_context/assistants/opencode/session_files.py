@@ -98,7 +98,7 @@ def connect(path: str) -> apsw.Connection:
 def read_session(
     connection: apsw.Connection, path: str, name: str
 ) -> tuple[tuple[Any, ...] | None, AssistantSession | None]:
-    """What changes whenever the session does, and the session; None for both if there is none."""
+    """Read values that change whenever the session does, and the session; None for both if it is missing."""
     row = connection.execute(f"{_sessions(connection)} WHERE id = ?", (name,)).fetchone()
     if row is None:
         return None, None
@@ -107,7 +107,7 @@ def read_session(
 
 
 def find_origin(connection: apsw.Connection, name: str, created: int) -> str | None:
-    """The session from which one was forked that was created then (milliseconds); None if it is no fork."""
+    """The session that one created at that time (milliseconds) was forked from; None if it is not a fork."""
     origin, *_ = connection.execute(_ORIGIN, (name, created)).fetchone() or (None,)
     return origin
 

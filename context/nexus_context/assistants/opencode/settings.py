@@ -203,7 +203,7 @@ def _files_in(directory: str, scope: Scope) -> list[tuple[str, Scope]]:
 
 
 def _taken_over(values: dict[str, Any]) -> dict[str, Any]:
-    """The values of a file with what has several spellings in one of them."""
+    """Normalize the values of a file: a setting with several spellings gets one of them."""
     normalized = dict(values)
     if isinstance(values.get("permission"), str):
         normalized["permission"] = {"*": values["permission"]}
@@ -233,7 +233,7 @@ def _taken_over(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _server(server: dict[str, Any]) -> dict[str, Any]:
-    """What opencode takes of a server: of one that is not valid, only whether it is on."""
+    """The values of a server that opencode takes; of an invalid server, only whether it is on."""
     kind = server.get("type")
     node = settings_schema()["x-servers"].get(kind) if isinstance(kind, str) else None
     if node is None or not acceptor(node)({key: server[key] for key in server if key in node["properties"]}):
@@ -244,7 +244,7 @@ def _server(server: dict[str, Any]) -> dict[str, Any]:
 
 
 class _FileReading:
-    """One file: its text, what references stand for, and what is wrong.
+    """Reads one file: its text, the values of its references, and its problems.
 
     `is_exact` is false if a reference stands outside of a string, so that places in the text are not known.
     """
@@ -269,7 +269,7 @@ class _FileReading:
             self.document = document if self.is_exact else expanded
 
     def problems(self) -> list[Problem]:
-        """What stops opencode, and what it ignores, in the order of the text.
+        """The problems that stop opencode and those that it ignores, in the order of the text.
 
         A fix could write down what a reference stands for, so that there is none beside references.
         """

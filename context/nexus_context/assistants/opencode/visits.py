@@ -20,7 +20,7 @@ class Visits:
     def below(
         self, disk: Disk, directory: str, levels: int = DEEPEST, *, skipped: tuple[str, ...] = SKIPPED
     ) -> Iterator[str]:
-        """Paths of what is no directory, in the order of their names.
+        """Yield the paths of files and links below a directory, in the order of their names.
 
         Directories whose names begin with one of `skipped` are left out.
         """

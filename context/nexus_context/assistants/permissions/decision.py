@@ -32,7 +32,7 @@ class PermissionRule(msgspec.Struct, frozen=True):
 
 
 class Decision(msgspec.Struct, frozen=True):
-    """What becomes of a call. `reason` is a sentence; `rule` decides, where a rule does.
+    """The decision on a call. `reason` is a sentence; `rule` is the deciding rule, if there is one.
 
     `is_offered` is false if the model is not even told of the tool. `shadowed` are the rules that would say
     something else, and do not count beside this one. `part` is the command of a script that decides.

@@ -216,7 +216,7 @@ class _Reader:
         return is_variable and text_of(node).strip("${}") not in self._variables
 
     def _texts(self, node: Node) -> Iterator[str | None]:
-        """The texts that make up a word; None for one that only the shell knows."""
+        """The texts that make up a word; None for a text that only the shell knows."""
         match node.type:
             case "raw_string":
                 yield text_of(node)[1:-1]

@@ -64,7 +64,7 @@ class Disk:
         self.texts: dict[str, str] = {}
 
     def anew(self) -> "Disk":
-        """The same disk, of which no text has been read."""
+        """The same disk, before it has read any text."""
         return Disk(self.overlays, within=self._within, looks=self._looks)
 
     @property

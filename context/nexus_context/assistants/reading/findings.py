@@ -133,14 +133,14 @@ def _homes(schema: Node, name: str, table: str = "") -> Iterator[str]:
 def name_problem(
     path: str, span: Span, message: str, close: str | None, *, effect: Effect = "unknown-name", text: str = ""
 ) -> Problem:
-    """A name that nothing has; `close` is the one that is meant, `text` what the file should have instead."""
+    """A problem with an unknown name. `close` is the name that is meant, `text` what the fix writes."""
     fix = Fix(f"Write `{close}`", (Edit(span, text),)) if close and text else None
     message += f" Did you mean `{close}`?" if close else ""
     return Problem(path, span, f"assistant.{effect}", SEVERITIES[effect], message=message, fix=fix)
 
 
 def shadow_problem(path: str, span: Span, by: str, why: str, *, is_same: bool) -> Problem:
-    """A rule that decides nothing because of another one; `is_same` if that says the same."""
+    """A problem with a rule that another rule shadows; `is_same`: both decide the same."""
     effect: Effect = "repeated" if is_same else "shadowed"
     message = f"This rule never decides: {by} covers it, and {why}."
     if is_same:

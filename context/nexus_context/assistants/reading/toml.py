@@ -155,7 +155,7 @@ class _Scan:
         self._at = max(self._at, start + 1)
 
     def _key(self, pointer: Pointer) -> Pointer:
-        """The pointer of a dotted key; each name of it has a place, the first time that it is written."""
+        """Read a dotted key; returns its pointer. The first occurrence of each of its names gets a place."""
         while self._at < len(self._tokens):
             word, span = self._tokens[self._at]
             pointer = (*pointer, _name(word))

@@ -33,7 +33,7 @@ _FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?"
 
 
 class UnreadableError(ValueError):
-    """A text that is no YAML, or too much of it."""
+    """The text is not YAML, or too large."""
 
 
 class Fields(NamedTuple):

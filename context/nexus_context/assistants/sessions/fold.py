@@ -99,7 +99,7 @@ class Sum(msgspec.Struct):
             self.lacks.update(cost.lacks)
 
     def remove(self, usage: Usage, cost: RequestPrice) -> None:
-        """Take back a request, of which more is known now."""
+        """Take back a request about which more is known now."""
         less = Usage(
             fresh=-usage.fresh,
             cache_read=-usage.cache_read,

@@ -28,7 +28,7 @@ class Usage(msgspec.Struct, frozen=True):
 
     @property
     def sent(self) -> int:
-        """The input, wherever it came from."""
+        """All input tokens, cached or not."""
         return self.fresh + self.cache_read + self.cache_write
 
 
@@ -128,7 +128,7 @@ Folders = str | FolderScope | None
 
 
 def is_within(folder: str | None, root: Folders) -> bool:
-    """Whether a session's folder is a directory, inside it or one of its parents; True without one."""
+    """Whether a session's folder is in `root`, or is one of its parents; True without a root."""
     if isinstance(root, FolderScope):
         return folder in root.parents or is_within(folder, root.folder)
     if root is None or folder == root:

@@ -33,7 +33,7 @@ class TokenPrices(NamedTuple):
 
 
 class RequestPrice(NamedTuple):
-    """What a request costs, as far as that is known: None if nothing is. `lacks` says what is not in it."""
+    """The known cost of a request, None if nothing is known. `lacks` says what the cost does not include."""
 
     usd: float | None
     lacks: tuple[str, ...] = ()
@@ -46,7 +46,7 @@ def limits_of(model: str) -> ModelLimits:
 
 
 def price(request: AssistantRequest) -> RequestPrice:
-    """What a request costs: all of it that was billed."""
+    """Price a request: everything that was billed."""
     if request.cost_usd is not None:
         return RequestPrice(request.cost_usd)
     costs, lacks = [], list[str]()
@@ -71,7 +71,7 @@ def price(request: AssistantRequest) -> RequestPrice:
 
 
 def price_sum(model: str | None, total: Usage) -> RequestPrice:
-    """What many requests cost together, at the usual prices: what makes a single one dearer is not known."""
+    """Price many requests together at the usual prices; surcharges of single requests are not known."""
     limits = limits_of(model or "")
     prices = _prices(
         BilledUsage(model, Usage(fresh=total.fresh, cache_write=total.cache_write)), is_long=False

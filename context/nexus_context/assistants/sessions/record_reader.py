@@ -273,7 +273,7 @@ class RecordReader(Generic[R]):
             self.first_damaged = offset
 
     def _move(self, offset: int, before: bytes) -> None:
-        """Go on behind some bytes of which `before` are the last."""
+        """Move the point to an offset; `before` are the last bytes before it."""
         self._before = (self._before + before)[-HEAD:]
         if len(self._head) < min(HEAD, offset):
             self._head = files.read_range(self.path, 0, min(HEAD, offset))[1]

@@ -76,7 +76,7 @@ class ToolCosts:
                 sums.cost += fresh * prices.new + max(count - fresh, 0.0) * resend_price
 
     def report(self, tokens: Mapping[Part, float]) -> tuple[ToolCost, ...]:
-        """The tools, the one that cost most first; `tokens` are those of the window now."""
+        """The tools, the most expensive first; `tokens` are those of the window now."""
         costs = [
             ToolCost(
                 tool=tool,

@@ -37,7 +37,7 @@ _STEP = "  "
 
 
 def parse_settings(path: str, text: str) -> JsonDocument:
-    """The document of a settings file; SettingsError for one that is broken, or no object."""
+    """Parse a settings file; SettingsError if it is broken or not an object."""
     document = jsontext.parse(path, text)
     for problem in document.problems:
         if problem.severity is Severity.ERROR and problem.code not in LENIENT:

@@ -179,7 +179,7 @@ def _same_kind(entry: SettingsEntry, value: Any) -> list[Any]:
 
 
 def _ours(file: SettingsFile, value: Any) -> list[SettingsEntry]:
-    """What settings have of the entries, as it is written there."""
+    """The entries of setup that settings have, with the values that are written there."""
     return [
         SettingsEntry(entry.container, entry.key, item)
         for entry in file.entries

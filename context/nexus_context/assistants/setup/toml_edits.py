@@ -31,7 +31,7 @@ from nexus_context.assistants.setup.model import (
 
 
 def parse_tables(path: str, text: str) -> dict[str, Any]:
-    """The value of a TOML text; SettingsError for one that is broken."""
+    """Parse a TOML text; SettingsError if it is broken."""
     try:
         return tomllib.loads(text.removeprefix(BOM))
     except (tomllib.TOMLDecodeError, RecursionError) as error:

@@ -43,7 +43,7 @@ class SessionFollower:
         self._report: SessionReport | None = None
 
     def advance(self) -> bool:
-        """Read what is new since the last call; whether the report is another one.
+        """Read what is new since the last call; returns whether the report changed.
 
         apsw.Error if it is in a database that cannot be read.
         """

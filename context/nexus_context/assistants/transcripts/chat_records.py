@@ -104,7 +104,7 @@ def _report_unknown_parts(record: Record, messages: Iterable[Message], report: R
 
 
 def _place_of_text(value: Any) -> str | None:
-    """Where a record that no format reads has its text: the path of its keys; None if it has none."""
+    """The path of the keys to the text of a record that no format reads; None without a text."""
     inner = value.get("message") if isinstance(value, dict) and "role" not in value else value
     if not isinstance(inner, dict):
         return None

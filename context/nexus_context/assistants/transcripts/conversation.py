@@ -203,7 +203,7 @@ def outcome_of(
 
 
 def result_text(value: Any) -> str:
-    """The result of a tool as text: a string as it is, anything else as JSON."""
+    """The result of a tool as text: a string unchanged, anything else as JSON."""
     if isinstance(value, str):
         return value
     return "" if value is None else msgspec.json.encode(value).decode()

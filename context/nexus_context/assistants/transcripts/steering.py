@@ -147,7 +147,7 @@ class _Queue:
 
 
 class _Spoken:
-    """The texts of the user's records and queued commands, each of which stands for one text of the queue."""
+    """The texts of the user's records and queued commands; each accounts for one text of the queue."""
 
     def __init__(self, values: Sequence[dict[str, Any]]) -> None:
         self._counts: dict[str, int] = {}

@@ -44,7 +44,7 @@ def _directory(part: SentPart) -> tuple[str, bool]:
 
 
 def _sent_span(part: SentPart, text: str) -> Span:
-    """The part of a file's text that is sent: all of it, but the end that is cut off."""
+    """The span of a file's text that is sent: all of it, except an end that is cut off."""
     content = part.text[part.content.start : part.content.end]
     start = text.find(content) if content else -1
     if start >= 0:

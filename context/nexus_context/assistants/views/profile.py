@@ -153,7 +153,7 @@ def _ignored(
 
 
 class _TextFinder:
-    """Finds which of some files has the same text as another one; reads those of its size alone."""
+    """Finds a file with the same text as another; reads only files of the same size."""
 
     def __init__(self, disk: Disk, paths: Iterable[str]) -> None:
         self._disk = disk

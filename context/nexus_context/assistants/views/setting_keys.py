@@ -98,7 +98,7 @@ def _by_pattern(node: Node, key: str) -> Any:
 
 
 def _resolve(root: Node, node: Any) -> Node:
-    """A schema, or the one of the definitions that it names."""
+    """A schema itself, or the definition that it refers to."""
     name = node.get("$ref", "") if isinstance(node, Mapping) else ""
     resolved = root.get("definitions", {}).get(name.rpartition("/")[2], {}) if name else node
     return dict(resolved) if isinstance(resolved, Mapping) else {}

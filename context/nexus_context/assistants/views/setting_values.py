@@ -38,7 +38,7 @@ class SettingSource(msgspec.Struct, frozen=True):
 
 
 class SettingValue(msgspec.Struct, frozen=True):
-    """A setting of one assistant. `value` is the one in force as it may be printed, None without one.
+    """A setting of one assistant. `value` is the value in force, as it may be printed; None without one.
 
     `is_known`: the assistant has this setting; None where its settings are not known. Of `sources` the most
     important is the first.
@@ -58,7 +58,7 @@ def read_keys(name: str, text: str, settings: AssistantSettings) -> Keys:
 
 
 def find_setting(name: str, keys: Keys, settings: AssistantSettings, disk: Disk) -> SettingValue | None:
-    """The setting of an assistant with these settings; None if it has none at these keys."""
+    """The setting of an assistant at these keys; None if no file sets it and the schema does not know it."""
     if not keys:
         return None
     schema = PROGRAMS[name].settings_schema
@@ -70,7 +70,7 @@ def find_setting(name: str, keys: Keys, settings: AssistantSettings, disk: Disk)
 
 
 def nearest_setting(schema: Mapping[str, Any], text: str) -> str | None:
-    """The setting of a schema that a misspelt text most likely stands for; None if it is like none.
+    """The setting of a schema that a misspelt text most likely means; None if none is similar.
 
     A single word, which may be a command, must differ little and begin alike.
     """

@@ -39,7 +39,7 @@ Subject = ExplainedCall | NamedServer | FileLine
 
 
 def read_subject(text: str, where: Surroundings, disk: Disk) -> Subject:
-    """What a text stands for, if it is no setting; paths are of the folder.
+    """Parse the subject that a text names, unless it is a setting; paths are relative to the folder.
 
     RequestError if it is blank, or names a file that is not there.
     """
