@@ -35,7 +35,7 @@ class DefinitionDirectory(NamedTuple):
 
 
 class DefinitionFile(NamedTuple):
-    """A file that defines a skill, a command, an agent or a style: its fields and the text behind them.
+    """A file that defines a skill, a command, an agent or a style, with its fields and its body.
 
     `directory` is the one that it was found in or below, `matter` its front matter as written, if it has any.
     """

@@ -35,7 +35,7 @@ _cut: set[str] = set()  # those that begin with a compaction
 
 
 class OriginRecords(NamedTuple):
-    """What a session has of its origin: the uuids of records, and what the origin had stated by then."""
+    """What a session shares with its origin: the uuids of records, and the origin's sums up to there."""
 
     uuids: frozenset[str] = frozenset()
     usage: Usage | None = None
@@ -71,7 +71,7 @@ def note_root(path: str, record: ClaudeCodeRecord) -> None:
 
 
 def find_origins(paths: Iterable[str]) -> dict[str, str]:
-    """Map each session that is a fork of another of these to its origin, as far as first records are known."""
+    """Map each session that is a fork of another of these to its origin, if their first records are known."""
     families: dict[tuple[str, str], list[str]] = {}
     for path in paths:
         root = _roots.get(path)
@@ -120,7 +120,7 @@ def read_base(path: str, origin: str) -> OriginRecords:
 
 
 def base_of(path: str, fork_of: str | None) -> OriginRecords:
-    """What a session has of the one from which it was forked; nothing if that is gone."""
+    """What a session shares with the session it was forked from; nothing if that is gone."""
     if fork_of is None:
         return OriginRecords()
     try:
@@ -227,7 +227,7 @@ def _has(path: str, uuid: str) -> bool:
 
 @lru_cache(maxsize=10_000)
 def _find_text(path: str, _stamp: tuple[int, ...], text: bytes) -> bool:
-    """Whether a file has a text: it is not decoded, since this may concern each session of a directory."""
+    """Whether a file has a text. It is not decoded: every session of a directory may be searched."""
     position, tail = 0, b""
     try:
         while data := files.read_range(path, position, _BLOCK)[1]:

@@ -46,7 +46,7 @@ class _Use(NamedTuple):
 
 
 class FileNames:
-    """The names that the files around a folder have, by what they are of; each kind is read once."""
+    """The names in the files around a folder, by the kind of thing they name; each kind is read once."""
 
     def __init__(self, disk: Disk, where: Surroundings) -> None:
         self.disk = disk

@@ -172,7 +172,7 @@ def _ruled(
 
 
 def _by_mode(settings: PermissionSettings, decision: Decision) -> Decision:
-    """The decision after the mode had its say; what a rule asks about is asked in every mode but one."""
+    """Apply the mode to a decision. Every mode but one keeps the question of an `ask` rule."""
     if decision.outcome != "asks":
         return decision
     if settings.mode == "dontAsk":

@@ -200,7 +200,7 @@ class ClaudeCodeRecord(SessionRecord):
 
     @property
     def message_id(self) -> str | None:
-        """What the records of one answer share: the id of the message, else that of the record."""
+        """The id that the records of one answer share: that of the message, else that of the record."""
         return text_in(self.message, "id") or self.uuid
 
     @property

@@ -112,7 +112,7 @@ def settings_schema() -> dict[str, Any]:
 
 @functools.cache
 def keys_schema() -> dict[str, Any]:
-    """The keys that a file may have, with the values of those that are checked one by one, and with hooks."""
+    """A schema of all keys of a file, with the values of hooks and of the keys that are checked singly."""
     schema = _schema()
     hooks = {name: hook_type["properties"] for name, hook_type in schema["hookTypes"].items()}
     hook = {
@@ -236,7 +236,7 @@ def _close(word: str, known_keys: Iterable[str], value: Mapping[str, Any]) -> st
 
 
 def _void(document: JsonDocument, refused: list[Problem], value: dict[str, Any]) -> Problem:
-    """One error for a file that does not count, at the first thing that is wrong, with what follows."""
+    """One error for a void file, at its first mistake; it names the settings that are not in force."""
     first_problem = min(refused, key=lambda problem: problem.span)
     more = f" {len(refused) - 1} more of its values are wrong, too." if len(refused) > 1 else ""
     lost = ", ".join(_lost(value))

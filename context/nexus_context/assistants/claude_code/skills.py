@@ -226,7 +226,7 @@ def _plugin_commands(disk: Disk, plugin: Plugin, problems: list[Problem]) -> Ite
 
 
 def _plugin_skills(disk: Disk, plugin: Plugin, problems: list[Problem]) -> Iterator[_Skill]:
-    """The skills of a plugin: a directory with a SKILL.md is one, or has some; it may be one itself."""
+    """The skills of a plugin: the directories with a SKILL.md, or the plugin itself if it has one."""
     root = DefinitionDirectory(plugin.root, "user")
     alone = os.path.join(plugin.root, SKILL)
     if (
@@ -382,7 +382,7 @@ def _columns(text: str) -> int:
 
 
 def _uses(state: dict[str, Any]) -> dict[str, float]:
-    """The weighted number of uses of each skill; a week before the most recent use of any skill halves it."""
+    """How often each skill was used. A week from its last use to the latest of any skill halves the count."""
     entries = state.get("skillUsage")
     counts = {
         name: (entry["usageCount"], entry["lastUsedAt"] / _WEEK_MS)

@@ -246,7 +246,7 @@ def _result(part: dict[str, Any], uuid: str) -> ToolOutput:
 
 
 def _origin(record: dict[str, Any]) -> str | None:
-    """Who wrote a message of the user, if it was not the user: a task that ended."""
+    """The kind of author of a message of the user that the user did not write, such as a task."""
     origin = record.get("origin")
     kind = origin.get("kind") if isinstance(origin, dict) else None
     return kind if isinstance(kind, str) and kind not in ("human", "user") else None

@@ -25,7 +25,7 @@ _MARKS = (b"token_count", b'"user"', b'"session_meta"')
 
 
 class ForkBase(msgspec.Struct, frozen=True):
-    """What a fork has of its origin: `counts` of tokens, the sums of the last of them, and its own prompt."""
+    """What a fork repeats of its origin: the number of token `counts`, the last sums, and its own prompt."""
 
     counts: int = 0
     sums: dict[str, Any] = {}

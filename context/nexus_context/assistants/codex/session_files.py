@@ -52,7 +52,7 @@ def root_of(place: Place) -> str:
 
 
 def watched(place: Place, _: str) -> Iterator[str]:
-    """The directories where a rollout may appear today, in any time zone, or that of a later day or month."""
+    """The directories where a rollout may appear today in any time zone, and their parents for later days."""
     root = join(root_of(place), "sessions")
     yield join(root, "")
     for day in (-1, 0, 1):

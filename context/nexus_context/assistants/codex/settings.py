@@ -199,7 +199,7 @@ class _Layer:
 
 
 def _joined_problems(disk: Disk, layers: Sequence[_Layer]) -> Iterator[Problem]:
-    """What is wrong with the values of all files together, each in the last file that has it."""
+    """Report what is wrong with the values of all files together, each in the last file that has it."""
     yield from _server_problems(layers)
     yield from _provider_problems(layers)
     for key in ("model_instructions_file", "experimental_compact_prompt_file"):

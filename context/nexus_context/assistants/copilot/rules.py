@@ -143,7 +143,7 @@ def read_copilot(disk: Disk, settings: AssistantSettings) -> Sent:
 
 
 def _explain_unread(settings: AssistantSettings, path: str) -> IgnoredFile | None:
-    """Why VS Code does not send a file that GitHub's agents and the command line read, and so no problem."""
+    """Explain why VS Code does not send a file that GitHub's agents or the Copilot CLI may read."""
     directory, name = os.path.split(path)
     if name == "AGENTS.md" and not is_on(settings, NESTED):
         reason = f"VS Code does not read it: `{NESTED}` is off{settings.place(NESTED)}."

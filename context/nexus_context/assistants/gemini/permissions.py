@@ -231,7 +231,7 @@ def _check_path(settings: GeminiPermissions, tool: str, path: str, verdict: _Ver
 
 
 def _check_script(settings: GeminiPermissions, script: str, *, is_part: bool = False) -> _Verdict:
-    """What the rules make of a script: of all of it, and of each command in it."""
+    """Judge a script by the rules: as a whole, and each command in it."""
     rule = settings.deciding_rule(SHELL, None, write_arguments({"command": script}))
     verdict = _verdict(rule)
     if not is_part and not (rule is not None and rule.has_arguments):

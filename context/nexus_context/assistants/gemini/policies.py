@@ -98,7 +98,7 @@ def write_arguments(arguments: dict[str, Any]) -> str:
 
 
 def read_rules(settings: AssistantSettings, disk: Disk) -> tuple[list[PolicyRule], str | None]:
-    """The rules in the order in which they count, and a file with a pattern that only Gemini CLI reads."""
+    """Read the rules in their order, and the path of a file with a pattern that only Gemini CLI can read."""
     rules, unread = list[PolicyRule](), None
     for document, tier in policy_files(settings, disk):
         try:
@@ -130,7 +130,7 @@ def invalid_place(document: TomlDocument) -> Span | None:
 
 @functools.cache
 def tables() -> dict[str, Any]:
-    """What is built into Gemini CLI: its rules, its tools, and the commands that it takes for safe."""
+    """The tables built into Gemini CLI: its rules, its tools, and the commands that it considers safe."""
     read: dict[str, Any] = msgspec.json.decode(schema_text(_TABLES))
     return read
 

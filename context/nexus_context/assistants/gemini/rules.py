@@ -146,7 +146,7 @@ def read_gemini(disk: Disk, settings: AssistantSettings) -> Sent:
 
 
 def _changes_own(disk: Disk, settings: AssistantSettings, skills: int) -> bool:
-    """Whether the own prompt and tools are other ones: a tool names each skill, a section is on git."""
+    """Whether Gemini CLI's own prompt or tools are not the usual: by settings, many skills, or no git."""
     return (
         skills > FEW_SKILLS
         or find_working_tree(disk, settings.where.folder) is None

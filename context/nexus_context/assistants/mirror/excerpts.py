@@ -112,7 +112,7 @@ def read_excerpts(file: TranscriptFile, start: Progress, *, now: float) -> Itera
 
 
 def read_excerpt(file: TranscriptFile, start: Progress, *, now: float) -> TranscriptExcerpt | None:
-    """What a file has from a place on; None if it does not continue there: read it as a whole.
+    """Read a file from `start` on; None if the file does not continue there and must be read as a whole.
 
     `now`: seconds since the epoch. OSError if the file cannot be read.
     """

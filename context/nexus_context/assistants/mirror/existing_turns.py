@@ -57,7 +57,7 @@ def compare_with_ledger(
     position: tuple[int, int],
     can_reread: bool,
 ) -> Addition:
-    """What a conversation adds to its session.
+    """Find what a conversation adds to its session.
 
     `position`: the messages and turns of the session that precede the conversation, if it is a piece.
     `can_reread`: say "unclear" rather than fork.
@@ -98,7 +98,7 @@ def compare_with_ledger(
 
 
 def shared_turns(ledger: Ledger, session: MirroredSession, until: str) -> list[Turn]:
-    """The turns of a session up to a time: those that a fork shares whose file does not repeat them."""
+    """The turns of a session up to a time, which a fork shares although its file does not repeat them."""
     if session.session is None:
         return []
     moment = seconds(until)
@@ -107,7 +107,7 @@ def shared_turns(ledger: Ledger, session: MirroredSession, until: str) -> list[T
 
 
 def compare_with_origin(ledger: Ledger, origin: MirroredSession, messages: Sequence[Message]) -> Addition:
-    """What a fork adds to the turns that it shares with its origin; "new" if it shares none."""
+    """Find what a fork adds to the turns that it shares with its origin; "new" if it shares none."""
     addition = compare_with_ledger(ledger, origin, messages, position=(0, 0), can_reread=False)
     common = list(addition.existing)
     surplus = addition.surplus

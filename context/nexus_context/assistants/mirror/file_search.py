@@ -32,7 +32,7 @@ HEAD = 1 << 16
 
 
 class InLedger(msgspec.Struct, frozen=True):
-    """What the ledger has: how far files were read, and the messages of sessions, by program and id."""
+    """The state of the ledger: how far files were read, and the messages of sessions, by program and id."""
 
     files: Mapping[str, MirroredFile]
     messages: Mapping[tuple[str, str], int]

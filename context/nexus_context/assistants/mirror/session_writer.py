@@ -63,7 +63,7 @@ class Write(Protocol):
 
 
 class FileOutcome(msgspec.Struct, frozen=True):
-    """What became of a file that had changed: how many sessions, turns and messages were written, and where.
+    """The outcome of a changed file: where and how many sessions, turns and messages were written.
 
     `problems` say what of the file could not be read, `failure` why none of it was.
     """
@@ -396,7 +396,7 @@ class SessionWriter:
 
 
 def failed(file: TranscriptFile, error: Exception) -> FileOutcome:
-    """The outcome for a file after an error of the system or in Nexus; call it while the error is handled."""
+    """The outcome of a file that could not be read; call it while the error is handled."""
     if isinstance(error, OSError):
         reason = f"it cannot be read: {error.strerror or error}"
         return FileOutcome(file.assistant, file.path, failure=reason)

@@ -95,7 +95,7 @@ def running_agent(values: dict[str, Any]) -> str:
 
 
 def permission_of(kind: str, name: str, values: dict[str, Any]) -> str:
-    """What the agent that runs may do with a skill or an agent: by the last rule `allow`, `ask` or `deny`."""
+    """The action of the last rule on a skill or agent for the running agent: `allow`, `ask` or `deny`."""
     action = "allow"
     for owner in (values, agents_of(values).get(running_agent(values), {})):
         switched = {tool: "allow" if on else "deny" for tool, on in owner.get("tools", {}).items()}

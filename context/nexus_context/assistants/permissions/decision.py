@@ -50,7 +50,7 @@ NOT_STARTED = Decision("denied", "The program does not start with these settings
 
 
 class PermissionReader(msgspec.Struct, frozen=True):
-    """What decides on calls as a program does: `read` the permissions of its settings, `decide` on a call.
+    """Decides on calls as a program does: `read` its permissions from settings, `decide` on a call.
 
     `version` is that of the program that was asked.
     """

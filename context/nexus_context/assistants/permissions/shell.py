@@ -117,7 +117,7 @@ def parse_bash(text: str) -> Node | None:
 
 
 def nodes_below(root: Node) -> Iterator[Node]:
-    """A node and all below it in the order of the text; a stack, since scripts nest deeper than Python."""
+    """Yield a node and all nodes below it in text order. It uses a stack: scripts nest deeper than Python."""
     stack = [root]
     while stack:
         node = stack.pop()

@@ -100,7 +100,7 @@ def import_tokens(text: str) -> list[ImportToken]:
 
 
 def shorten_notes(text: str) -> str:
-    """The part of a trimmed index of notes that is sent, with Claude Code's warning if that is not all."""
+    """The sent part of a trimmed index of notes, with Claude Code's warning if the rest was cut off."""
     lines, size = text.count("\n") + 1, len(text.encode("utf-16-le")) // 2
     too_many, too_large = lines > NOTE_LINES, size > NOTE_CHARACTERS
     if not (too_many or too_large):

@@ -20,7 +20,7 @@ _OBJECT = '{"":'
 
 
 def find_place(text: str, offset: int) -> CursorPlace | None:
-    """What can be written at an offset; None in a comment, a header of a table, and behind a value."""
+    """Find what can be written at an offset; None in a comment, in a table header, and behind a value."""
     line_start = text.rfind("\n", 0, offset) + 1
     if _COMMENT.match(text, line_start, offset):
         return None

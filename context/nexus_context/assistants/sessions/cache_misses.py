@@ -123,7 +123,7 @@ def cache_state(request: AssistantRequest, pending: float, lifetime_s: int | Non
 
 
 def state_after_compaction(request: AssistantRequest, tokens: int, lifetime_s: int | None) -> CacheState:
-    """What the next turn sends after a compaction; how much of it is cached is not known."""
+    """The cache state after a compaction; how much of the next turn is cached is not known."""
     cold = cold_price(request, tokens, is_hour=lifetime_s == HOUR_S)
     return CacheState(
         lifetime_s=lifetime_s,

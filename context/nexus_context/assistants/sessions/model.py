@@ -63,7 +63,7 @@ def larger_window(size: int | None, sent_tokens: int) -> int | None:
 
 
 class AssistantSession(msgspec.Struct, frozen=True, kw_only=True):
-    """One session, as the ends of its file or its row in a database say; None: they do not say.
+    """One session, read from both ends of its file or from its row in a database; None: not stated there.
 
     `id` is the program's own. `path` is the file that holds it. `folder` is where it works. `prompt` is a
     message of the user, or the title that the program shows. `last` is the usage of its last request, `total`
@@ -146,7 +146,7 @@ def read_file(
     mark: re.Pattern[bytes] | None = None,
     moves: bool = False,
 ) -> list[AssistantSession]:
-    """The session of a file of records, a line each; none if it works elsewhere, or has no folder.
+    """Read the session of a file of records; none if it works in another folder or in none.
 
     OSError if the file cannot be read.
 

@@ -88,7 +88,7 @@ def request_prices(request: AssistantRequest) -> TokenPrices | None:
 
 
 def cold_price(request: AssistantRequest, tokens: int, *, is_hour: bool) -> float | None:
-    """The price of a token of the next request like this one, of so many, if it is sent to a cold cache."""
+    """The price of one token if the next request, of so many tokens, goes to a cold cache."""
     written = Usage(cache_write=tokens)
     prices = _prices(BilledUsage(request.model, written, tokens if is_hour else 0, request.modes))
     return None if prices is None else prices.new

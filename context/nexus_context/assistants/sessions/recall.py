@@ -31,7 +31,7 @@ _ANALYSIS = re.compile(r"<analysis>.*?(?:</analysis>|\Z)", re.DOTALL)
 
 
 class SessionFacts:
-    """What can be given back of the messages before a compaction; the most important facts first."""
+    """The facts of the messages before a compaction that can be given back, the most important first."""
 
     __slots__ = ("instructions", "names", "tasks")
 

@@ -36,7 +36,7 @@ class ReportedWindow(msgspec.Struct, frozen=True):
 
 
 class CacheMiss(msgspec.Struct, frozen=True, kw_only=True):
-    """A request that wrote again what was in the cache before it; of the first one, all that it wrote.
+    """A request that wrote to the cache again what had been there; for the first one, all that it wrote.
 
     `tokens` were written again. `cost_usd` is what that cost beyond reading them. `idle_s` is the time since
     the request before. `detail` names the model, the version or the file.

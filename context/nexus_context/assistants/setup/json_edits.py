@@ -53,7 +53,7 @@ def parse_settings(path: str, text: str) -> JsonDocument:
 
 
 def first_leniency(path: str, text: str, syntax: Syntax) -> str | None:
-    """Why the program refuses a file that can be edited: the place of its first comment or trailing comma."""
+    """Explain why the program refuses a file that setup can edit: its first comment or trailing comma."""
     body = text.removeprefix(BOM)
     if syntax not in ("json", "commented") or not body.strip():
         return None
@@ -165,7 +165,7 @@ class _Edit:
         self.text = self.text[:offset] + text + self.text[offset:]
 
     def _step(self, document: JsonDocument, base: Path, indent: str) -> str:
-        """What a level is indented by: as the members of this container, else as those of the file."""
+        """The indent of one level, taken from the members of this container, else from those of the file."""
         for container, outer in ((base, indent), ((), "")):
             for name in _names(value_at(document.value, container)):
                 span = document.key_span((*container, name)) or document.span((*container, name))

@@ -55,7 +55,7 @@ class SetupPlace(msgspec.Struct, frozen=True):
 
 
 class ProgramSetup(msgspec.Struct, frozen=True):
-    """What setup does for a program: the files that it writes, and what it advises when that is done.
+    """The setup of a program: the files that it writes, and its advice afterwards.
 
     `prompt_event` is the event before a prompt is sent, where its hook may add to the context, if it has one.
     """

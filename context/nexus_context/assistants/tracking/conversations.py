@@ -28,7 +28,7 @@ NO_SUM = "conversations of which no cost is known"
 
 
 class LedgerSession(msgspec.Struct, frozen=True):
-    """What the ledger has of a conversation: its folder there, its name, and the id of its thread."""
+    """A conversation in the ledger: its folder there, its name, and the id of its thread."""
 
     workspace: str
     name: str
@@ -57,7 +57,7 @@ class ListedConversation(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def short_name(self) -> str:
-        """What a person names it by: the id in its program while that has it, else its ledger thread."""
+        """The name for people: the id in its program while the program has it, else its ledger thread."""
         return self.session.id if self.session is not None else self.kept.thread if self.kept else ""
 
     def begins(self, text: str) -> bool:

@@ -119,7 +119,7 @@ def _place_of_text(value: Any) -> str | None:
 
 
 def _path_to_text(value: Any, path: str, levels: int = 8) -> str | None:
-    """The path of the first text in a value that is more than a name of a kind or an id."""
+    """The path of the first text in a value, except names of kinds and ids."""
     if isinstance(value, str):
         return path if value.strip() else None
     if not levels or not isinstance(value, dict | list):

@@ -16,7 +16,7 @@ _VALUE = re.compile(r"([\w-]+)[ \t]*:[ \t]*([^\s#]*)")
 
 
 class MatterField(NamedTuple):
-    """A field: its name, what it is for, and what it may be, if that is one of few values."""
+    """A field: its name, its purpose, and its values if there are only few."""
 
     name: str
     text: str

@@ -53,7 +53,7 @@ def read_profile(
     around: InstructionFiles | None = None,
     counted: bool = True,
 ) -> Profile:
-    """What an assistant reads in a folder; KeyError for a name that is not in PROGRAMS.
+    """Read what an assistant reads in a folder; KeyError for a name that is not in PROGRAMS.
 
     `counted=False` leaves all tokens 0, for who wants the problems only: counting takes longer than the rest.
     """
@@ -123,7 +123,7 @@ def _counted(block: SentBlock, counter: TokenCounter) -> SentBlock:
 
 
 def _later(sent: Sent, files: InstructionFiles, *, folder: str, paths: set[str]) -> list[LaterFile]:
-    """What is sent when something happens: rules, nested files, and the texts of skills and agents."""
+    """The files that are sent when something happens: rules, nested files, and texts of skills and agents."""
     later = {file.path: file for file in sent.later}
     for path in files.nested:
         if os.path.basename(path) in sent.nested_names and path not in paths and is_within(path, folder):

@@ -58,7 +58,7 @@ def read_keys(name: str, text: str, settings: AssistantSettings) -> Keys:
 
 
 def find_setting(name: str, keys: Keys, settings: AssistantSettings, disk: Disk) -> SettingValue | None:
-    """The setting of an assistant at these keys; None if no file sets it and the schema does not know it."""
+    """Find the setting at these keys; None if no file sets it and its schema does not have it."""
     if not keys:
         return None
     schema = PROGRAMS[name].settings_schema
