@@ -77,9 +77,11 @@ def messages_with(messages: Sequence[Message], count: int) -> int | None:
 
 def ends_with(messages: Sequence[Message], end: Sequence[Message]) -> bool:
     """Whether a conversation ends with these messages."""
-    ours = [atom.value for atom in _atoms(messages[max(len(messages) - len(end) - 1, 0) :], 0)]
-    theirs = [atom.value for atom in _atoms(end, 0)]
-    return len(ours) >= len(theirs) and (not theirs or ours[-len(theirs) :] == theirs)
+    last_values = [atom.value for atom in _atoms(messages[max(len(messages) - len(end) - 1, 0) :], 0)]
+    end_values = [atom.value for atom in _atoms(end, 0)]
+    return len(last_values) >= len(end_values) and (
+        not end_values or last_values[-len(end_values) :] == end_values
+    )
 
 
 def _continuation(
@@ -93,23 +95,23 @@ def _continuation(
     next_atom = next(program_atoms, None)
     if next_atom is None:
         return Comparison((), turns)
-    at = next_atom.message
-    if last_equal_atom is None or last_equal_atom.message != at:
-        at = equal_messages if last_equal_atom is None else at
-        return Comparison(tuple(messages[at:]), turns)
-    parts = [atom.value for atom in chain([next_atom], program_atoms) if atom.message == at]
-    return Comparison((_reduced(messages[at], parts), *messages[at + 1 :]), turns)
+    start = next_atom.message
+    if last_equal_atom is None or last_equal_atom.message != start:
+        start = equal_messages if last_equal_atom is None else start
+        return Comparison(tuple(messages[start:]), turns)
+    parts = [atom.value for atom in chain([next_atom], program_atoms) if atom.message == start]
+    return Comparison((_reduced(messages[start], parts), *messages[start + 1 :]), turns)
 
 
 def _equal_messages(stored: Sequence[Message], messages: Sequence[Message]) -> int:
     """How many messages at the beginning are equal as a whole: nearly all of them."""
     count = 0
-    for ours, theirs in zip(stored, messages, strict=False):
+    for stored_message, program_message in zip(stored, messages, strict=False):
         if (
-            ours.role != theirs.role
-            or ours.content != theirs.content
-            or ours.tool_calls != theirs.tool_calls
-            or ours.tool_call_id != theirs.tool_call_id
+            stored_message.role != program_message.role
+            or stored_message.content != program_message.content
+            or stored_message.tool_calls != program_message.tool_calls
+            or stored_message.tool_call_id != program_message.tool_call_id
         ):
             break
         count += 1
