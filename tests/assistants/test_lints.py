@@ -126,7 +126,7 @@ def test_a_hook_that_ran_is_never_called_dead(row: Row, tmp_path: Path) -> None:
 def test_hooks_void_a_file_or_are_left_out_as_in_the_program(row: Row, tmp_path: Path) -> None:
     problems = problems_of(tmp_path, {"work/.claude/settings.json": row["hooks"]})
     codes = {each.code for each in problems}
-    left_out = [each for each in problems if "leaves" in each.message]
+    left_out = [each for each in problems if "ignores this value" in each.message]
     assert ("assistant.void" in codes) == (row["did"] == "void")
     assert bool(left_out) == (row["did"] == "left-out")
 
@@ -317,7 +317,7 @@ def test_the_messages(tmp_path: Path) -> None:
             ),
             (
                 '".claude/hooks/gard.sh"',
-                ".claude/hooks/gard.sh does not exist, so that this command fails.",
+                ".claude/hooks/gard.sh does not exist, so this command fails.",
                 "Did you mean `guard.sh`?",
             ),
             (
@@ -327,7 +327,7 @@ def test_the_messages(tmp_path: Path) -> None:
             ),
             (
                 '"git *"',
-                "This hook never runs: `git *` is no permission rule.",
+                "This hook never runs: `git *` is not a permission rule.",
                 "Write one such as `Bash(git *)`.",
             ),
             (

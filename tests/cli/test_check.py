@@ -131,7 +131,7 @@ Fix the setting and try again.
 
 Configuration Warning: Invalid MCP server in /home/a/.nexus3/mcp.json
 
-  Line 1, Column 56: npx starts whatever version of this package is the newest at that moment. Write the version behind its name, such as "@1.2.3".
+  Line 1, Column 56: npx starts whatever version of this package is the newest at that moment. Write the version after its name, such as "@1.2.3".
 
   1 | {"servers": [{"name": "***", "command": ["***", "**", "************"]}]}
     |                                                        ^

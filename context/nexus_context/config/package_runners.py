@@ -198,9 +198,9 @@ def explain_unpinned(package: UnpinnedPackage, version: str | None) -> str:
             f'"{mark}" and all 40 digits.'
         )
     remedy = (
-        f'Write the version behind its name, such as "{separator}1.2.3".'
+        f'Write the version after its name, such as "{separator}1.2.3".'
         if version is None
-        else f'Write "{separator}{version}" behind its name: this machine has that version.'
+        else f'Write "{separator}{version}" after its name: this machine has that version.'
     )
     return f"{runner} starts whatever version of this package is the newest at that moment. {remedy}"
 

@@ -160,7 +160,7 @@ def _setting_reason(title: str, text: str, found: SettingValue, doc: SettingDoc 
         return f"No file sets it: {title} uses its default{default}."
     counting = sum(each.counts for each in found.sources)
     if not counting:
-        return f"It is set where {title} takes nothing of the file: `nexus check` says why."
+        return f"It is set where {title} ignores the whole file: `nexus check` says why."
     return "In force from one file." if counting == 1 else f"In force from {counting} files together."
 
 

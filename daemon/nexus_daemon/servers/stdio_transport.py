@@ -125,7 +125,7 @@ async def _read_messages(output: Any, incoming: Any, log: ServerLog) -> None:
             noise += 1
             log.write(f"(output) {line.decode('utf-8', 'replace')}")
             if noise >= MOST_NOISE:
-                log.write("Nexus: too many lines are no messages of MCP: the server was ended.")
+                log.write("Nexus: too many lines are not MCP messages: the server was ended.")
                 return
             continue
         noise = 0

@@ -151,12 +151,12 @@ def problems_of(text: str, installed: InstalledLookup) -> list[Problem]:
             {"command": "npx", "args": ["-y", "pkg@latest"]},
             "pkg@latest",
             "pkg@2.0.1",
-            'Write "@2.0.1" behind',
+            'Write "@2.0.1" after',
         ),
         ({"command": ["npx", "--package=pkg", "x"]}, "pkg", "pkg@2.0.1", 'Write "@2.0.1"'),
         ({"command": "uvx", "args": ["--from", "p[a]>1", "x"]}, "p[a]>1", "p[a]==2.0.1", 'Write "==2.0.1"'),
-        ({"command": "pipx", "args": ["run", "pkg"]}, "pkg", "pkg==2.0.1", 'Write "==2.0.1" behind'),
-        ({"command": "npx", "args": ["a@npm:b@1"]}, "a@npm:b@1", "a@npm:b@2.0.1", 'Write "@2.0.1" behind'),
+        ({"command": "pipx", "args": ["run", "pkg"]}, "pkg", "pkg==2.0.1", 'Write "==2.0.1" after'),
+        ({"command": "npx", "args": ["a@npm:b@1"]}, "a@npm:b@1", "a@npm:b@2.0.1", 'Write "@2.0.1" after'),
     ],
 )
 def test_the_fix_writes_the_version_that_this_machine_has(
@@ -175,7 +175,7 @@ def test_without_a_known_version_there_is_no_fix() -> None:
     text = '{"mcpServers": {"a": {"command": "npx", "args": ["-y", "pk\\u0067"]}}}'
     (problem,) = problems_of(text, lambda *_: InstalledPackage())
     assert (problem.fix, text[slice(*problem.span)]) == (None, '"pk\\u0067"')
-    assert problem.message.endswith('Write the version behind its name, such as "@1.2.3".')
+    assert problem.message.endswith('Write the version after its name, such as "@1.2.3".')
     (escaped,) = problems_of(text, lambda *_: InstalledPackage(version="1.0.0"))
     assert escaped.fix is None
 

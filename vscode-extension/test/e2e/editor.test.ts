@@ -95,7 +95,7 @@ test("settings that a program ignores are marked under its name while they are t
   await bench.page.keyboard.press("Control+A");
   await bench.page.keyboard.press("Delete"); // a bracket that is typed over a selection is closed twice
   await bench.page.keyboard.insertText(comma);
-  const problem = (await bench.problems("Claude Code takes nothing of this file")).first();
+  const problem = (await bench.problems("Claude Code ignores this whole file")).first();
   await problem.waitFor();
   expect((await problem.innerText()).split("\n").slice(1, 3)).toEqual(["Claude Code", "assistant.void"]);
   await bench.cursorTo("start");

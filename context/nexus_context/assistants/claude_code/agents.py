@@ -133,7 +133,7 @@ def _agent(file: DefinitionFile, problems: list[Problem], prefix: str = "") -> I
     name, description, hooks = (fields.get(key) for key in ("name", "description", "hooks"))
     if not (isinstance(name, str) and name and isinstance(description, str) and description):
         is_meant = fields or (file.matter is not None and not file.matter.strip())
-        message = "it needs a `name` and a `description`, both texts." if is_meant else None
+        message = "it needs a `name` and a `description`, each a string." if is_meant else None
     elif not prefix and (name.startswith("-") or ":" in name):
         message = "a `name` must not start with `-`, nor have a `:`."
     elif hooks is not None and not are_agent_hooks(hooks):
@@ -149,7 +149,7 @@ def _agent(file: DefinitionFile, problems: list[Problem], prefix: str = "") -> I
         yield _Definition(name, file.body.strip(), file.path, file.scope, line=line)
         return
     if message is not None:
-        problems.append(not_heeded(file.path, f"Claude Code has no such agent: {message}"))
+        problems.append(not_heeded(file.path, f"Claude Code skips this agent: {message}"))
 
 
 def _order(name: str) -> tuple[bool, Any]:

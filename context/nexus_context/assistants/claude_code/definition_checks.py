@@ -1,4 +1,4 @@
-"""The front matter of Claude Code's agents, skills and commands: what of it the program does not heed.
+"""The front matter of Claude Code's agents, skills and commands: what of it the program ignores.
 
 By runs of 2.1.330, whose log names what it leaves out of an agent:
 
@@ -124,7 +124,7 @@ def _check_words(matter: _Matter) -> Iterator[Problem]:
             continue
         text = value.lower() if field == "effort" else value
         if text not in ("", *words, _EARLIER_MODE) and not text.isdecimal():
-            message = f"Claude Code does not heed this `{field}`: it is {listed(words)}."
+            message = f"Claude Code ignores this `{field}`: it is {listed(words)}."
             close = next((word for word in words if word.lower() == value.lower()), None)
             yield _named(matter, field, value, message, close=close, effect="no-effect")
 

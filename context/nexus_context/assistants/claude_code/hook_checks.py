@@ -126,7 +126,7 @@ def _check_matcher(document: JsonDocument, event: str, pointer: Pointer, matcher
     span, values = document.span(pointer), table()["matchers"].get(event, [])
     is_tool, message = event in table()["toolEvents"], None
     if event in table()["unmatched"]:
-        message = f"Claude Code does not heed the matcher of `{event}`: its hooks always run. Remove it."
+        message = f"Claude Code ignores the matcher of `{event}`: its hooks always run. Remove it."
     elif (is_tool or values) and _NAMES.fullmatch(matcher):
         names = [name.strip() for name in re.split(r"[|,]", matcher) if name.strip()]
         dead = [name for name in names if not (_is_tool(name) if is_tool else name in values)]
@@ -181,7 +181,7 @@ def _dead_condition(event: str, matcher: str, condition: str) -> str | None:
         return None
     rule = parse_rule(condition.removesuffix("()"), "allow")
     if rule is None or "*" in rule.tool or not may_be_tool(rule.tool):
-        return f"`{condition}` is no permission rule. Write one such as `Bash(git *)`."
+        return f"`{condition}` is not a permission rule. Write one such as `Bash(git *)`."
     names = re.split(r"[|,]\s*", matcher) if matcher != "*" and _NAMES.fullmatch(matcher) else []
     if names and rule.tool not in [table()["aliases"].get(name, name) for name in names]:
         return f"its matcher does not let `{rule.tool}` through."
@@ -206,15 +206,15 @@ def check_command(
     if disk.is_file(path):
         if not is_run or disk.is_executable(path):
             return
-        message = f"{name} cannot be executed, so that this command fails. Make it executable: `chmod +x`."
+        message = f"{name} cannot be executed, so this command fails. Make it executable: `chmod +x`."
     elif disk.is_directory(path):
-        message = f"{name} is a directory, so that this command fails."
+        message = f"{name} is a directory, so this command fails."
     else:
         close = meant(
             os.path.basename(path), [entry_name for entry_name, _ in disk.entries(os.path.dirname(path))]
         )
         remedy = f"Did you mean `{close}`?" if close else "Correct the path, or create the file."
-        message = f"{name} does not exist, so that this command fails. {remedy}"
+        message = f"{name} does not exist, so this command fails. {remedy}"
     yield settings_problem(document, "missing-file", document.span(pointer), message)
 
 

@@ -45,7 +45,7 @@ _TAG = re.compile(r"^paths[ \t]*:[ \t]+(![^\s,]+)[ \t]*$", re.MULTILINE)
 _LATE_PATHS = re.compile(
     r"\s*(paths)[ \t]*:[^\n]*\n(?:[ \t]*-[^\n]*\n|[\w-]+[ \t]*:[^\n]*\n){0,50}?---[ \t]*$", re.M
 )
-_UNREADABLE_RULE = "Claude Code cannot read this front matter, so that it sends the rule with every request."
+_UNREADABLE_RULE = "Claude Code cannot read this front matter, so it sends the rule with every request."
 _UNFINISHED = re.compile(r"\s*(?:-{3,}|\+{3})\w*[ \t]*\n(?:[^\n]*\n){0,9}?paths[ \t]*[:=]")
 """The beginning of a rule with `paths` whose front matter is none."""
 _LISTED_STAR = re.compile(r"^[ \t]*-[ \t]+(\*[^\s#\"']*)[ \t]*\r?$", re.MULTILINE)
@@ -90,9 +90,9 @@ def check_import(disk: Disk, folder: str, written_import: WrittenImport) -> Iter
         else:
             end = target[len(shorter) :]
             code = "assistant.import"
-            message = f"Claude Code takes `{end}` for a part of the path. Write a blank before it."
+            message = f"Claude Code reads `{end}` as part of the path. Put a space before it."
             insertion_point = Span(span.end - len(end), span.end - len(end))
-            fix = Fix("Insert a blank", (Edit(insertion_point, " "),))
+            fix = Fix("Insert a space", (Edit(insertion_point, " "),))
     elif target in written_import.chain:
         code = "assistant.import-cycle"
         target_name = _readable_path(target, folder)
@@ -150,7 +150,7 @@ def check_matter(path: str, text: str, opening: str) -> Iterator[Problem]:
         span = Span(start + value.start, start + value.end)
         delimiter = "bracket" if end in "]}" else "quote"
         message = (
-            f"This {delimiter} does not end, so that Claude Code takes it for a part of the text of "
+            f"This {delimiter} does not end, so Claude Code reads it as part of the text of "
             f"`{name}`. Write `{end}` at the end."
         )
         close = Fix(f"Write `{end}`", (Edit(Span(span.end, span.end), end),))
@@ -185,16 +185,14 @@ def check_text(disk: Disk, path: str, *, is_rule: bool) -> Iterator[Problem]:
     elif not fields and lines:
         message = (
             f"Claude Code takes the first {matter.count(chr(10)) + 2} lines, up to the second `---`, for "
-            "front matter, and does not send them. Write `***` for a line across the page."
+            "front matter, and does not send them. For a horizontal rule, write `***`."
         )
         end = len(text) - len(body)
         fix = Fix("Write `***`", (Edit(Span(text.index("---"), text.index("---") + 3), "***"),))
         yield Problem(path, Span(0, end), NO_EFFECT, Severity.WARNING, message=message, fix=fix)
     for name in fields if is_rule and "paths" not in fields else ():
         if name.lower() in ("path", "paths"):
-            message = (
-                f"Claude Code does not heed `{name}`: this rule is sent with every request. Write `paths`."
-            )
+            message = f"Claude Code ignores `{name}`: this rule is sent with every request. Write `paths`."
             name_span = None if read is None else read.places.get(name)
             start = text.index(matter)
             span = Span(0, 3) if name_span is None else Span(start + name_span.start, start + name_span.end)
@@ -220,7 +218,7 @@ def _check_rule(path: str, text: str, matter: str, fields: Mapping[str, Any]) ->
         late = _LATE_PATHS.match(text, body_start)
         if late is not None:
             message = (
-                "The front matter ends above this line, so that Claude Code sends the rule with every "
+                "The front matter ends above this line, so Claude Code sends the rule with every "
                 "request. Write all fields between the first two `---`."
             )
             yield Problem(path, Span(*late.span(1)), NO_EFFECT, Severity.WARNING, message=message)
@@ -228,11 +226,11 @@ def _check_rule(path: str, text: str, matter: str, fields: Mapping[str, Any]) ->
     yield from _check_paths(path, text[:body_start], path_patterns(fields["paths"]))
     tag = _TAG.search(matter) if fields["paths"] is None else None
     if isinstance(fields["paths"], (dict, int, float)):
-        message = "`paths` is no text and no list, so that the rule is sent with every request. Quote it."
+        message = "`paths` is neither text nor a list, so the rule is sent with every request. Quote it."
         yield Problem(path, Span(0, 3), NO_EFFECT, Severity.WARNING, message=message)
     elif tag is not None:
         message = (
-            f"`{tag[1]}` is a tag for YAML, so that `paths` is empty and the rule is sent with every "
+            f"`{tag[1]}` is a tag for YAML, so `paths` is empty and the rule is sent with every "
             "request. Write the files that the rule is for."
         )
         span = Span(start + tag.start(1), start + tag.end(1))

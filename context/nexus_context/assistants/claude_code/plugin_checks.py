@@ -55,7 +55,7 @@ def _check_manifest(document: JsonDocument, disk: Disk, folder: str) -> Iterator
     known_keys = table()["plugin"]["properties"]
     for key in document.value:
         if key not in known_keys:
-            message = f"Claude Code has no key `{key}` in a manifest, and does not heed it."
+            message = f"Claude Code has no key `{key}` in a manifest, and ignores it."
             yield settings_problem(document, "no-effect", (key,), message)
     for key, suffix in table()["pluginPaths"].items():
         value = document.value.get(key)
@@ -84,7 +84,7 @@ def _check_path(
         message = "Claude Code loads nothing from outside of the plugin: the path must have no `..`."
         yield settings_problem(document, "no-effect", span, message)
     elif not disk.exists(path):
-        message = f"{text} does not exist, so that nothing is loaded from there. Correct the path."
+        message = f"{text} does not exist, so nothing is loaded from there. Correct the path."
         yield settings_problem(document, "missing-file", span, message)
 
 
@@ -96,7 +96,7 @@ def _check_hooks(
         yield replace(fault, message=opening + fault.message)
     for key in value:
         if key in schema["hookEvents"] and key not in table()["guards"]:
-            message = f"Claude Code does not heed `{key}` here. It belongs in `hooks`."
+            message = f"Claude Code ignores `{key}` here. It belongs in `hooks`."
             yield settings_problem(document, "no-effect", (key,), message)
     if isinstance(value.get("hooks"), dict):
         yield from check_hooks(document, value["hooks"], disk, where)

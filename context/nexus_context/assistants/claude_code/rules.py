@@ -205,7 +205,7 @@ def read_claude_code(disk: Disk, settings: AssistantSettings) -> Sent:
         if useful:
             later.append(LaterFile(memory.path, "rule", f"after a file that matches {useful} is read"))
         elif memory.globs:
-            _refuse(walk, memory.path, "Its `paths` match no file, so that it is never sent.")
+            _refuse(walk, memory.path, "Its `paths` match no file, so it is never sent.")
     ignored, problems = walk.ignored, walk.problems
     blocks = [
         *_instructions(sent_memories),
@@ -317,7 +317,9 @@ def _directories(walk: _Walk) -> Iterator[tuple[str, bool]]:
             for name in NAMES[:2]:
                 path = os.path.join(directory, name)
                 if walk.disk.is_file(path):
-                    reason = "The worktree has its own copy, so that of the main working tree is not read."
+                    reason = (
+                        "The worktree has its own copy, so the copy of the main working tree is not read."
+                    )
                     walk.ignored.append(IgnoredFile(path, reason))
         yield directory, not is_main
 

@@ -211,7 +211,7 @@ def _refused(document: JsonDocument, value: dict[str, Any]) -> list[Problem]:
 def _left_out(document: JsonDocument, value: dict[str, Any]) -> Iterator[Problem]:
     """Single entries that Claude Code leaves out, while the rest counts."""
     for problem in conform(document, (), _schema()["skipped"], family="assistant"):
-        message = f"Claude Code leaves this out: {problem.message}"
+        message = f"Claude Code ignores this value: {problem.message}"
         yield replace(problem, code=NO_EFFECT, severity=Severity.WARNING, message=message)
     for fault in hook_faults(document, value, _schema()):
         yield replace(fault, message=f"Claude Code leaves this hook out: {fault.message}")
@@ -241,7 +241,7 @@ def _void(document: JsonDocument, refused: list[Problem], value: dict[str, Any])
     more = f" {len(refused) - 1} more of its values are wrong, too." if len(refused) > 1 else ""
     lost = ", ".join(_lost(value))
     follows = f" Not in force: {lost}." if lost else ""
-    message = f"Claude Code takes nothing of this file. {first_problem.message}{more}{follows}"
+    message = f"Claude Code ignores this whole file. {first_problem.message}{more}{follows}"
     return Problem(
         document.path,
         first_problem.span,

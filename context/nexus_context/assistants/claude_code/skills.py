@@ -272,14 +272,14 @@ def _field_problems(skill: _Skill) -> Iterator[Problem]:
     fields = skill.file.fields
     description_key = next((key for key in fields if key.lower() == "description"), None)
     if description_key is not None and text_of(fields[description_key]) and description_key != "description":
-        message = f"Claude Code does not heed `{description_key}`. Write `description`."
+        message = f"Claude Code ignores `{description_key}`. Write `description`."
         yield not_heeded(skill.path, message)
     elif description_key == "description" and isinstance(fields[description_key], (list, dict)):
-        message = "This `description` is no text: the first line of the file stands for it. Quote it."
+        message = "This `description` is not text: the first line of the file is shown instead. Quote it."
         yield not_heeded(skill.path, message)
     elif description_key == "description" and text_of(fields[description_key]) is None:
         message = (
-            "This `description` is empty: the first line of the file stands for it. Write when to use the "
+            "This `description` is empty: the first line of the file is shown instead. Write when to use the "
             f"{skill.kind}."
         )
         yield not_heeded(skill.path, message)

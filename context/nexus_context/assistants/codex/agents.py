@@ -104,7 +104,7 @@ def _failure(document: TomlDocument, needed: Iterable[str]) -> tuple[Any, str] |
     """Explain where and why Codex leaves a file out; None if it reads the file."""
     if document.failure is not None:
         span, reason = document.failure
-        return span, f"this is no valid TOML. {reason}. Correct the line."
+        return span, f"this is not valid TOML. {reason}. Correct the line."
     config_values = {key: value for key, value in document.value.items() if key not in _OWN_KEYS}
     for finding in find_mismatches(config_values, load_schema(SCHEMA)):
         if finding.detail == "unknown-key":

@@ -129,7 +129,7 @@ class _Layer:
         document, schema = self.document, settings_schema()
         if document.failure is not None:
             span, reason = document.failure
-            message = f"{self.opening}this is no valid TOML. {reason}. Correct the line."
+            message = f"{self.opening}this is not valid TOML. {reason}. Correct the line."
             yield settings_problem(document, "stops", span, message)
         for finding in find_mismatches(document.value, schema):
             if finding.detail == "unknown-key":

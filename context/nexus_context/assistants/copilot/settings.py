@@ -111,7 +111,7 @@ def _check_switches(file: AssistantSettingsFile, _: Surroundings) -> list[Proble
         value_type = dict if key == LOCATIONS else bool
         if key in file.values and not isinstance(file.values[key], value_type) and file.document is not None:
             form = 'an object such as {"docs/ai": true}' if key == LOCATIONS else "true or false"
-            message = f"VS Code does not heed this: `{key}` must be {form}."
+            message = f"VS Code ignores this: `{key}` must be {form}."
             span = file.document.span((key,))
             problems.append(
                 Problem(file.path, span, "assistant.no-effect", Severity.WARNING, message=message)

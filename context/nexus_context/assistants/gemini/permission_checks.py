@@ -44,7 +44,7 @@ def check_permissions(disk: Disk, settings: AssistantSettings) -> Iterator[Probl
         if invalid_span is not None:
             why = "each needs a `toolName`, a `decision` and a `priority` from 0 to 999."
             if document.failure is not None:
-                why = f"it is no valid TOML. {document.failure[1]}."
+                why = f"it is not valid TOML. {document.failure[1]}."
             yield settings_problem(
                 document, "void", invalid_span, f"Gemini CLI takes no rule of this file: {why}"
             )

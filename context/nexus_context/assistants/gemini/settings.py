@@ -3,7 +3,7 @@
 1. Files, the least important first: the system's defaults, the user's, the folder's, the system's. Tables are
    joined, and of a value the last one counts.
 2. Comments are allowed, a last comma and a byte order mark are not: with a file that it cannot read, also in
-   the folder, Gemini CLI does not start. It warns of a value of the wrong type, and does not heed an unknown
+   the folder, Gemini CLI does not start. It warns of a value of the wrong type, and ignores an unknown
    key.
 3. `$NAME`, `${NAME}` and `${NAME:-otherwise}` in texts stand for variables, if they are set.
 4. An extension is a directory in `~/.gemini/extensions` whose `gemini-extension.json` has a name and a

@@ -69,7 +69,7 @@ ASSISTANT = Assistant(
         Rule("the nearest file comes first", PROGRAM),
         Rule("without a repository, every directory above the folder", PROGRAM),
         Rule("`instructions` of opencode.json: paths, globs and addresses", PAGE),
-        Rule("`@path` is sent as it stands", PAGE),
+        Rule("`@path` is sent as it is", PAGE),
         Rule("a nested file follows the first read of a file beside or below it", PROGRAM),
         Rule("OPENCODE_CONFIG_DIR has AGENTS.md instead of ~/.config/opencode", PROGRAM),
         Rule("`{env:NAME}` and `{file:PATH}` in its settings, of which a wrong type stops it", PROGRAM),

@@ -1,6 +1,6 @@
 """What is wrong with a program's settings, as problems whose strength is their effect on that program.
 
-`stops`: the program does not start. `void`: it takes nothing of the file. `no-effect`: it does not heed a key
+`stops`: the program does not start. `void`: it ignores the whole file. `no-effect`: it ignores a key
 or value. `not-modelled`: it does, and Nexus does not. `missing-file`: it starts or reads what does not exist.
 `shadowed`, `repeated`: another rule decides before this one, or says the same. `reads-otherwise`: a rule says
 more or something else than it seems to. `unknown-name`: no file has what is named. `secret`: a literal one.

@@ -109,7 +109,7 @@ class AssistantSettings(msgspec.Struct, frozen=True):
     """The settings of a program in a folder, as it computes them before it reads anything else.
 
     `where` is where it runs, with the variables that the settings add. Of `files` the least important is the
-    first. `problems` are what the program refuses of them or does not heed; `stop` is the one for which it
+    first. `problems` are what the program refuses of them or ignores; `stop` is the one for which it
     does not start. `texts` are the texts that the problems are in. `combine` makes one list of
     those of two files.
     """

@@ -112,7 +112,7 @@ def judge_variable(
     if name in own_names or colon:
         return None
     unset = "" if name in environ else f", and set {name}"
-    message = f"{title} leaves `${{{name}}}` as it stands. Write `${{env:{name}}}`{unset}."
+    message = f"{title} leaves `${{{name}}}` as it is. Write `${{env:{name}}}`{unset}."
     return Severity.WARNING, message
 
 

@@ -56,7 +56,7 @@ def add_entries(path: str, text: str, entries: Sequence[SettingsEntry], comment:
             f"`{'.'.join(entry.container)}`" for entry in entries if value_at(tables_before, entry.container)
         )
         raise SettingsError(
-            f"{path}: {names or 'a value'} is written in one line, so that no table can be added to it. "
+            f"{path}: {names or 'a value'} is written in one line, so no table can be added to it. "
             "Nothing was written: write it as tables first."
         )
     return EditedText(

@@ -56,7 +56,7 @@ def read_subject(text: str, where: Surroundings, disk: Disk) -> Subject:
     from_home = os.path.join(where.user_home, name[2:]) if name.startswith("~/") else name
     path = disk.real(os.path.normpath(os.path.join(where.folder, from_home)))
     if disk.text(path) is None:
-        raise RequestError(f"{name} is no file in {where.folder} that can be read.", code="no-such-file")
+        raise RequestError(f"{name} is not a file in {where.folder} that can be read.", code="no-such-file")
     if line == 0:
         raise RequestError("Lines count from 1.", code="no-such-line")
     return FileLine(path, line)

@@ -59,7 +59,9 @@ def rename(question: Question, params: lsp_types.RenameParams) -> dict[str, Any]
         raise RequestError("Only the name of an MCP server can be renamed here.", code="bad-rename")
     if not is_server_name(params.new_name):
         allowed = "Use letters, digits, `-`, `.` and single `_`."
-        raise RequestError(f"{params.new_name!r} is no name of an MCP server. {allowed}", code="bad-rename")
+        raise RequestError(
+            f"{params.new_name!r} is not a valid name for an MCP server. {allowed}", code="bad-rename"
+        )
     if any(use.defines for use in server_uses(question, params.new_name)[0]):
         taken = f"There is an MCP server {params.new_name!r} already. Choose another name."
         raise RequestError(taken, code="bad-rename")

@@ -57,7 +57,7 @@ def test_a_void_file_says_what_is_not_in_force(tmp_path: Path) -> None:
             (
                 '"30"',
                 "assistant.void",
-                "Claude Code takes nothing of this file.",
+                "Claude Code ignores this whole file.",
                 '"cleanupPeriodDays" must be a whole number, not text.',
                 "Not in force: 1 allow rule, 2 deny rules, `disabledMcpjsonServers`, `cleanupPeriodDays`.",
             )
@@ -153,7 +153,7 @@ def test_a_void_file_says_what_is_not_in_force(tmp_path: Path) -> None:
                     (
                         '"max"',
                         "assistant.no-effect",
-                        'Claude Code leaves this out: "effortLevel" must be low, medium, high or xhigh.',
+                        'Claude Code ignores this value: "effortLevel" must be low, medium, high or xhigh.',
                     )
                 ]
             ),

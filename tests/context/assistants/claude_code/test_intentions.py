@@ -225,13 +225,13 @@ def test_a_field_is_found_where_it_stands(tmp_path: Path) -> None:
         (
             "\n  - **/*.ts\n  - *.py",
             "*",
-            "Claude Code cannot read this front matter, so that it sends the rule with every request.",
+            "Claude Code cannot read this front matter, so it sends the rule with every request.",
             '\n  - "**/*.ts"\n  - "*.py"',
         ),
         (
             ' "a", "b"',
             ",",
-            "Claude Code cannot read this front matter, so that it sends the rule with every request.",
+            "Claude Code cannot read this front matter, so it sends the rule with every request.",
             None,
         ),
         (
@@ -249,13 +249,13 @@ def test_a_field_is_found_where_it_stands(tmp_path: Path) -> None:
         (
             ' "src/**',
             '"src/**',
-            "This quote does not end, so that Claude Code takes it for a part of the text of `paths`.",
+            "This quote does not end, so Claude Code reads it as part of the text of `paths`.",
             ' "src/**"',
         ),
         (
             " [src/**",
             "[src/**",
-            "This bracket does not end, so that Claude Code takes it for a part of the text of `paths`.",
+            "This bracket does not end, so Claude Code reads it as part of the text of `paths`.",
             " [src/**]",
         ),
         (" src/** docs/**", "src/** docs", "`src/** docs` is one glob for Claude Code.", None),
@@ -309,7 +309,7 @@ def apply_edits(text: str, edits: Sequence[Edit]) -> str:
 
 NO_MATTER = "Claude Code sees no front matter here, and sends the rule with every request."
 UNREADABLE = "Claude Code cannot read this front matter: none of its fields counts."
-NO_AGENT = "Claude Code has no such agent: it needs a `name` and a `description`, both texts."
+NO_AGENT = "Claude Code skips this agent: it needs a `name` and a `description`, each a string."
 SKILL, AGENT, RULE = ".claude/skills/s/SKILL.md", ".claude/agents/s.md", ".claude/rules/s.md"
 
 
@@ -322,30 +322,30 @@ SKILL, AGENT, RULE = ".claude/skills/s/SKILL.md", ".claude/agents/s.md", ".claud
         (
             RULE,
             "---\npaths: 5\n---\nX\n",
-            "`paths` is no text and no list, so that the rule is sent with every request.",
+            "`paths` is neither text nor a list, so the rule is sent with every request.",
         ),
         (
             RULE,
             "---\nPaths: src/**\n---\nX\n",
-            "Claude Code does not heed `Paths`: this rule is sent with every request.",
+            "Claude Code ignores `Paths`: this rule is sent with every request.",
         ),
         (SKILL, "---\ndescription: 'open\nhooks: {}\n---\nX\n", UNREADABLE),
         (SKILL, "---\nname: s\ndescription: Open\nX\n", "This front matter does not end."),
         (
             SKILL,
             "---\nname: [open: now\ndescription: s\n---\nX\n",
-            "This bracket does not end, so that Claude Code takes it for a part of the text of `name`.",
+            "This bracket does not end, so Claude Code reads it as part of the text of `name`.",
         ),
         (
             RULE,
             "---\ndescription: 'open\n---\nX\n",
-            "Claude Code cannot read this front matter, so that it sends the rule with every request.",
+            "Claude Code cannot read this front matter, so it sends the rule with every request.",
         ),
-        (SKILL, "---\nDescription: Releases\n---\nX\n", "Claude Code does not heed `Description`."),
+        (SKILL, "---\nDescription: Releases\n---\nX\n", "Claude Code ignores `Description`."),
         (
             SKILL,
             "---\ndescription: [a, b]\n---\nX\n",
-            "This `description` is no text: the first line of the file stands for it.",
+            "This `description` is not text: the first line of the file is shown instead.",
         ),
         (AGENT, "---\nname: a\ndescription: 'open\n---\nX\n", UNREADABLE),
         (AGENT, "---\nname: a\n---\nX\n", NO_AGENT),
@@ -381,10 +381,7 @@ def test_front_matter_that_counts(name: str, text: str, tmp_path: Path) -> None:
             "---\npaths: !src/**\n---\nTabs.\n",
             (
                 "!src/**",
-                (
-                    "`!src/**` is a tag for YAML, so that `paths` is empty and the rule is sent with every "
-                    "request."
-                ),
+                ("`!src/**` is a tag for YAML, so `paths` is empty and the rule is sent with every request."),
             ),
         ),
         (
@@ -392,21 +389,18 @@ def test_front_matter_that_counts(name: str, text: str, tmp_path: Path) -> None:
             "---\nowner: mia\n---\npaths: src/**\n---\nTabs.\n",
             (
                 "paths",
-                (
-                    "The front matter ends above this line, so that Claude Code sends the rule with every "
-                    "request."
-                ),
+                ("The front matter ends above this line, so Claude Code sends the rule with every request."),
             ),
         ),
         (
             ".claude/skills/a/SKILL.md",
             "---\nname: a\ndescription:\n---\nShip it.\n",
-            ("---", "This `description` is empty: the first line of the file stands for it."),
+            ("---", "This `description` is empty: the first line of the file is shown instead."),
         ),
         (
             ".claude/commands/a.md",
             '---\ndescription: " "\n---\nShip it.\n',
-            ("---", "This `description` is empty: the first line of the file stands for it."),
+            ("---", "This `description` is empty: the first line of the file is shown instead."),
         ),
         (
             ".claude/agents/a.md",
@@ -416,7 +410,7 @@ def test_front_matter_that_counts(name: str, text: str, tmp_path: Path) -> None:
         (
             ".claude/agents/a.md",
             "---\n---\nShip it.\n",
-            ("---", "Claude Code has no such agent: it needs a `name` and a `description`, both texts."),
+            ("---", "Claude Code skips this agent: it needs a `name` and a `description`, each a string."),
         ),
     ],
 )

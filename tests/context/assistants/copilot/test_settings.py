@@ -126,10 +126,10 @@ def test_the_folder_counts_before_the_user(tmp_path: Path) -> None:
     result = check(FILES + files, tmp_path)
     assert sorted(result["sent"]) == sorted(["copilot", "agents", "instructions", "rule", "user", "docs"])
     assert result["problems"] == [
-        ('"yes"', "VS Code does not heed this: `chat.useClaudeMdFile` must be true or false."),
+        ('"yes"', "VS Code ignores this: `chat.useClaudeMdFile` must be true or false."),
         (
             '["docs"]',
-            f"VS Code does not heed this: `chat.instructionsFilesLocations` {FORM}",
+            f"VS Code ignores this: `chat.instructionsFilesLocations` {FORM}",
         ),
     ]
 
@@ -181,7 +181,7 @@ def test_apply_to(matter: str, problems: list[str], tmp_path: Path) -> None:
             ["a asks"],
             [
                 '"${input:key}": `inputs` has no `key`: VS Code cannot ask for it. Add it there.',
-                '"${TOKEN}": VS Code leaves `${TOKEN}` as it stands. Write `${env:TOKEN}`, and set TOKEN.',
+                '"${TOKEN}": VS Code leaves `${TOKEN}` as it is. Write `${env:TOKEN}`, and set TOKEN.',
             ],
         ),
         (

@@ -73,9 +73,9 @@ def check(files: str, root: Path) -> dict[str, Any]:
                 (
                     "no-effect",
                     '"${MISSING}"',
-                    "Cursor leaves `${MISSING}` as it stands. Write `${env:MISSING}`, and set MISSING.",
+                    "Cursor leaves `${MISSING}` as it is. Write `${env:MISSING}`, and set MISSING.",
                 ),
-                ("no-effect", '"${SET}"', "Cursor leaves `${SET}` as it stands. Write `${env:SET}`."),
+                ("no-effect", '"${SET}"', "Cursor leaves `${SET}` as it is. Write `${env:SET}`."),
             ],
         ),
         ("[]", [], [("void", "", "Cursor starts no server of this file: it must be an object.")]),

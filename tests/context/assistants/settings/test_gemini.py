@@ -1,4 +1,4 @@
-"""Settings of Gemini CLI: what stops it, what it does not heed, its variables and extensions.
+"""Settings of Gemini CLI: what stops it, what it ignores, its variables and extensions.
 
 What stops it, the variables and the extensions were tried with Gemini CLI 0.61.0.
 """

@@ -100,12 +100,12 @@ def test_claude_code(tmp_path: Path) -> None:
                 (
                     "work/CLAUDE.md",
                     2,
-                    "Claude Code takes `.` for a part of the path. Write a blank before it.",
+                    "Claude Code reads `.` as part of the path. Put a space before it.",
                 ),
                 (
                     "work/CLAUDE.md",
                     2,
-                    "Claude Code takes `,` for a part of the path. Write a blank before it.",
+                    "Claude Code reads `,` as part of the path. Put a space before it.",
                 ),
                 (
                     "work/CLAUDE.md",
