@@ -50,7 +50,10 @@ def list_agents(connection: apsw.Connection, workspace: str) -> list[LiveAgent]:
 
 def names(connection: apsw.Connection, workspace: str, name: str) -> dict[str, bool]:
     """The names of running and ended agents that equal `name` except for case, and which are running."""
-    return {each: bool(lives) for each, lives in connection.execute(NAMES, (workspace, name.casefold()))}
+    return {
+        agent_name: bool(lives)
+        for agent_name, lives in connection.execute(NAMES, (workspace, name.casefold()))
+    }
 
 
 def start(connection: apsw.Connection, workspace: str, agent: NewAgent) -> int:
@@ -86,6 +89,6 @@ def start(connection: apsw.Connection, workspace: str, agent: NewAgent) -> int:
 
 def end(connection: apsw.Connection, workspace: str, name: str) -> list[str]:
     """Remove an agent and all below it; returns their names, children before their parents."""
-    gone = [each for (each,) in connection.execute(_BELOW, (workspace, name))]
+    ended_names = [agent_name for (agent_name,) in connection.execute(_BELOW, (workspace, name))]
     connection.execute("DELETE FROM agent WHERE workspace = ? AND name = ?", (workspace, name))
-    return gone
+    return ended_names

@@ -64,7 +64,7 @@ def _copy(
         copy.close()
     if result.sound:
         return len(result.sessions)
-    broken = next((each for each in result.sessions if each.broken is not None), None)
+    broken = next((session for session in result.sessions if session.broken is not None), None)
     where = (
         result.damage[0] if broken is None else f"{broken.session!r} at turn {broken.broken}: {broken.reason}"
     )

@@ -77,17 +77,17 @@ def summed_columns(turn: tuple[Any, ...], outcome: str | None) -> tuple[Any, ...
 
 
 def turn_sum(
-    before: bytes | None,
+    sum_before: bytes | None,
     turn: tuple[Any, ...],
     compaction: tuple[Any, ...] | None,
     messages: Iterable[MessageColumns],
 ) -> bytes:
-    """The sum of a turn that follows one with the sum `before`.
+    """The sum of a turn; `sum_before` is the sum of the turn before it.
 
     `turn` are its columns (`summed_columns`); `compaction` is its row from `name` to `receipt`.
     """
     digest = blake2b(
-        _encode((None if before is None else before.hex(), turn, compaction)), digest_size=LENGTH
+        _encode((None if sum_before is None else sum_before.hex(), turn, compaction)), digest_size=LENGTH
     )
     for position, role, tokens, counter, length, text, data in messages:
         size = None if data is None else len(data)
@@ -102,21 +102,23 @@ def verify(connection: apsw.Connection) -> Iterator[Verified]:
     breaks = find_breaks(connection)
     sessions: list[tuple[Any, ...]] = connection.execute(_SESSIONS).fetchall()
     for workspace, name, thread, turns in sessions:
-        first = breaks.get(thread, _NO_THREAD)
-        yield Verified(workspace, name, turns, *((first.seq, first.reason) if first else (None, None)))
+        first_break = breaks.get(thread, _NO_THREAD)
+        yield Verified(
+            workspace, name, turns, *((first_break.seq, first_break.reason) if first_break else (None, None))
+        )
 
 
 def find_breaks(
     connection: apsw.Connection, *, unreadable: type[Exception] = LookupError
 ) -> dict[int, ChainBreak | None]:
-    """The first break of each thread, in itself or in what it shares with those that it was forked from.
+    """Find the first break of each thread, in its own turns or in those of its ancestors.
 
     `unreadable`: an error of SQLite that breaks only the thread in which it occurs.
     """
     rows = connection.execute(_THREADS).fetchall()
     threads = {thread.id: thread for thread in map(_Thread._make, rows)}
-    own = {number: _break(connection, thread, unreadable) for number, thread in threads.items()}
-    return {number: _first_break(threads, own, number) for number in threads}
+    own_breaks = {number: _break(connection, thread, unreadable) for number, thread in threads.items()}
+    return {number: _first_break(threads, own_breaks, number) for number in threads}
 
 
 def unchained(connection: apsw.Connection) -> int:
@@ -134,15 +136,15 @@ def verify_ledger(connection: apsw.Connection) -> Verification:
 
 def find_damage(connection: apsw.Connection, *, entire: bool) -> str | None:
     """SQLite's report of damage, in lines; unless `entire`, only of tables that cannot be rebuilt."""
-    checked = (str(MOST_LINES),) if entire else _TABLES
-    checks = [connection.execute(f"PRAGMA integrity_check({each})").fetchall() for each in checked]
+    arguments = (str(MOST_LINES),) if entire else _TABLES
+    checks = [connection.execute(f"PRAGMA integrity_check({argument})").fetchall() for argument in arguments]
     lines = [str(line) for rows in checks for (line,) in rows if line != "ok"]
     return "\n".join(lines[:MOST_LINES]) or None
 
 
 def find_broken_session(connection: apsw.Connection) -> Verified | None:
     """The first session that is not what was written."""
-    return next((each for each in verify(connection) if each.broken is not None), None)
+    return next((verified for verified in verify(connection) if verified.broken is not None), None)
 
 
 # ---------------------------------------------------------------- inside
@@ -168,18 +170,19 @@ _NO_THREAD = ChainBreak(1, "the thread that it continues is missing")
 def _first_break(
     threads: dict[int, _Thread], breaks: dict[int, ChainBreak | None], number: int
 ) -> ChainBreak | None:
-    """The earliest break of a thread, in itself or in what it shares with its ancestors."""
-    first: ChainBreak | None = None
-    at: int | None = number
+    """The earliest break in a thread's own turns or in those of its ancestors."""
+    earliest_break: ChainBreak | None = None
+    ancestor: int | None = number
     until, newest = _MASK, number
-    while at is not None:
-        if at not in threads or at > newest:  # a parent is older: damage cannot make them a circle
+    while ancestor is not None:
+        # a parent is older than its child: damage cannot make them a circle
+        if ancestor not in threads or ancestor > newest:
             return _NO_THREAD
-        own_break = breaks[at]
+        own_break = breaks[ancestor]
         if own_break is not None and own_break.seq <= until:
-            first = own_break
-        until, newest, at = threads[at].base_seq, at - 1, threads[at].parent
-    return first
+            earliest_break = own_break
+        until, newest, ancestor = threads[ancestor].base_seq, ancestor - 1, threads[ancestor].parent
+    return earliest_break
 
 
 def _break(connection: apsw.Connection, thread: _Thread, unreadable: type[Exception]) -> ChainBreak | None:
@@ -206,17 +209,17 @@ class _Walk:
         self.seq, self.sum = thread.base_seq, thread.shared_sum
         self.messages, self.tokens = thread.base_messages, thread.base_tokens
 
-    def turns(self, last: int) -> ChainBreak | None:
-        """Walk to the end, which must be at `last`."""
+    def turns(self, last_seq: int) -> ChainBreak | None:
+        """Walk to the end, which must be at `last_seq`."""
         for number, *columns in self._turns:
             seq, total, compaction = number & _MASK, columns[15], tuple(columns[16:21])
             turn = summed_columns(tuple(columns[:15]), columns[21])
-            _, first, count, before, tokens, *_ = turn
+            _, first_message, count, tokens_before, tokens, *_ = turn
             if seq != self.seq + 1:
                 return ChainBreak(self.seq + 1, "it is missing")
-            if seq > last:
+            if seq > last_seq:
                 return ChainBreak(seq, "it lies beyond the end of its session")
-            if (first, before) != (self.messages, self.tokens):
+            if (first_message, tokens_before) != (self.messages, self.tokens):
                 return ChainBreak(seq, "it does not begin where the turn before it ends")
             messages = self._messages.take(seq, count)
             if total is None and self.sum is not None:
@@ -225,7 +228,12 @@ class _Walk:
                 self.sum, turn, compaction if turn[0] == "compaction" else None, messages
             ):
                 return ChainBreak(seq, "it is not what was written")
-            self.seq, self.messages, self.tokens, self.sum = seq, first + count, before + tokens, total
+            self.seq, self.messages, self.tokens, self.sum = (
+                seq,
+                first_message + count,
+                tokens_before + tokens,
+                total,
+            )
         return None
 
     def end(self, thread: _Thread) -> ChainBreak | None:
@@ -242,11 +250,11 @@ class _Walk:
 class SummedMessages:
     """The messages of a thread in order, turn by turn, as sums cover them."""
 
-    def __init__(self, connection: apsw.Connection, first: int, end: int) -> None:
+    def __init__(self, connection: apsw.Connection, first_id: int, end_id: int) -> None:
         self._counters = dict(connection.execute("SELECT id, name FROM counter"))
-        self._rows = connection.execute(SELECTED + " ORDER BY id", (first, end))
+        self._rows = connection.execute(SELECTED + " ORDER BY id", (first_id, end_id))
         self._next = next(self._rows, None)
-        self._position = first & _MASK
+        self._position = first_id & _MASK
 
     def take(self, seq: int, count: int) -> list[MessageColumns]:
         """The messages of the next turn. DamagedError or LookupError if they are not what was written."""

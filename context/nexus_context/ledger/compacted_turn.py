@@ -22,27 +22,31 @@ def append(connection: apsw.Connection, workspace: str, session: str, turn: NewT
     history = read_history.history(connection, workspace, appended.session, tokens=0)
     assert history is not None  # noqa: S101 - the turn was written to it
     count = len(history.messages) + history.gap_messages
-    before = sum(one.tokens for one in history.messages) + history.gap_tokens
-    kept = turn.messages[len(turn.messages) - compaction.kept :]
+    tokens_before = sum(stored.tokens for stored in history.messages) + history.gap_tokens
+    kept_messages = turn.messages[len(turn.messages) - compaction.kept :]
     end = appended.head.messages
     beginning = history.messages[: history.lead] if history.gap_messages else history.messages
-    leading = [beginning[at] for at in History(one.message for one in beginning).leading]
-    leading = [one for one in leading if one.position < end - len(kept)]
-    after = compaction.summary.tokens + sum(one.tokens for one in leading) + sum(one.tokens for one in kept)
+    leading_messages = [beginning[at] for at in History(stored.message for stored in beginning).leading]
+    leading_messages = [stored for stored in leading_messages if stored.position < end - len(kept_messages)]
+    tokens_after = (
+        compaction.summary.tokens
+        + sum(stored.tokens for stored in leading_messages)
+        + sum(stored.tokens for stored in kept_messages)
+    )
     receipt = opaque_receipt(
         compaction.id,
         compaction.summary.message,
-        ServerSizes(count - len(leading) - len(kept), before, after),
+        ServerSizes(count - len(leading_messages) - len(kept_messages), tokens_before, tokens_after),
         made_at=datetime.now().astimezone(),
     )
-    ranges = [(one.position, one.position + 1) for one in leading]
+    ranges = [(stored.position, stored.position + 1) for stored in leading_messages]
     new_compaction = NewCompaction(
         id=compaction.id,
         seq=appended.head.seq,
         messages=end,
         summary=compaction.summary,
         counter=turn.counter,
-        kept=(*ranges, *(((end - len(kept), end),) if kept else ())),
+        kept=(*ranges, *(((end - len(kept_messages), end),) if kept_messages else ())),
         receipt=msgspec.to_builtins(receipt),
         thread=appended.head.thread,
     )

@@ -159,8 +159,8 @@ class Connections:
 
         `reads`: a session whose history is read to write, which may be damaged.
         """
-        whole = nullcontext() if reads is None else self._whole(reads)
-        with self._lock, self._translated("nothing was written"), whole:
+        damage_reporter = nullcontext() if reads is None else self._reporting_damage(reads)
+        with self._lock, self._translated("nothing was written"), damage_reporter:
             self._reopen_if_replaced()
             connection = self._begun()
             try:
@@ -169,9 +169,9 @@ class Connections:
                     self._open_anew()
                     connection = self._begun()
                 self._check_version(connection)
-                before = connection.total_changes()
+                changes_before = connection.total_changes()
                 yield connection
-                ledger, mark = witness.mark(connection, changed=connection.total_changes() > before)
+                ledger, mark = witness.mark(connection, changed=connection.total_changes() > changes_before)
                 if self._witness is not None and mark.number < self._witness.number_of(ledger):
                     raise witness.LostError("it was replaced while it was open")
                 connection.execute("COMMIT")
@@ -188,7 +188,7 @@ class Connections:
 
         `fresh`: a connection that has read nothing: SQLite's check of an index compares it with its cache.
         """
-        with self._whole(session):
+        with self._reporting_damage(session):
             if self.path is None:
                 with self._lock, self._translated("it was not read"):
                     self._check_open()
@@ -365,7 +365,7 @@ class Connections:
             return 0 if self._writer is None else self._writer.system_errno
 
     @contextmanager
-    def _whole(self, session: str | None) -> Iterator[None]:
+    def _reporting_damage(self, session: str | None) -> Iterator[None]:
         """Report data that is not what was written; SQLite does not see all damage."""
         try:
             yield
@@ -380,8 +380,10 @@ class Connections:
 
 
 def _ended(connection: apsw.Connection) -> bool:
-    """End a transaction. False if it continues: the disk failed, or an exception that is still referenced
-    holds a cursor and with it the moment that was read.
+    """End a transaction. False if it continues.
+
+    It continues if the disk failed, or if an exception that is still referenced holds a cursor: the cursor
+    keeps the transaction open.
     """
     if connection.in_transaction:
         with suppress(apsw.Error):

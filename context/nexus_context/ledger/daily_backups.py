@@ -84,7 +84,7 @@ def is_due(connection: apsw.Connection, ledger: str) -> bool:
         return False
     backups = list_backups(ledger)
     is_being_made = any(_age(path) < _ABANDONED_S for path in _unfinished(directory_of(ledger)))
-    if is_being_made or any(each.day == _today() for each in backups):
+    if is_being_made or any(daily_backup.day == _today() for daily_backup in backups):
         return False
     return not backups or _read(backups[0].path, _STATE) != connection.execute(_STATE).fetchall()
 
@@ -118,12 +118,12 @@ def settle(connection: apsw.Connection, ledger: str, path: str) -> None:
     if _identity(path) == identity and not keys.issuperset(_read(path, _KEYS)):
         _remove(path)
         return
-    own, others = 0, 0
-    for each in list_backups(ledger):
-        is_own = _identity(each.path) == identity
-        own, others = own + is_own, others + (not is_own)
-        if own > KEPT if is_own else others > 1:
-            _remove(each.path)
+    own_count, other_count = 0, 0
+    for daily_backup in list_backups(ledger):
+        is_own = _identity(daily_backup.path) == identity
+        own_count, other_count = own_count + is_own, other_count + (not is_own)
+        if own_count > KEPT if is_own else other_count > 1:
+            _remove(daily_backup.path)
     for abandoned in _unfinished(directory_of(ledger)):
         if _age(abandoned) > _ABANDONED_S:
             _remove(abandoned)
@@ -138,10 +138,10 @@ def forget(ledger: str, threads: set[str]) -> None:
     """Remove the backups that hold one of these threads or cannot be read, and copies that are being made."""
     for path in _unfinished(directory_of(ledger)):
         _remove(path)
-    for each in list_backups(ledger):  # after those: one may have got its name meanwhile
-        keys = _read(each.path, _KEYS)
+    for daily_backup in list_backups(ledger):  # after those: one may have got its name meanwhile
+        keys = _read(daily_backup.path, _KEYS)
         if keys is None or not threads.isdisjoint(key for (key,) in keys):
-            _remove(each.path)
+            _remove(daily_backup.path)
 
 
 def _read(path: str, statement: str) -> Any:

@@ -64,7 +64,7 @@ def newest(connection: apsw.Connection) -> int:
 
 def delivered(connection: apsw.Connection, ids: Iterable[str]) -> None:
     """Remove the content of messages that reached their agent."""
-    connection.executemany(f"{_EMPTY} WHERE id = ?", ((each,) for each in ids))
+    connection.executemany(f"{_EMPTY} WHERE id = ?", ((message_id,) for message_id in ids))
 
 
 def forget(connection: apsw.Connection, workspace: str, session: str) -> None:

@@ -26,7 +26,7 @@ from nexus_context.ledger.lineage import (
     turn_name,
     turn_ranges,
 )
-from nexus_context.ledger.read_history import whole
+from nexus_context.ledger.read_history import current_lineage
 from nexus_context.ledger.records import Excerpt, ExcerptTurn, Ranges, StoredMessage
 from nexus_context.ledger.rows import SELECTED, optional_value, read_messages, row, value, value_of
 from nexus_context.ledger.sessions import SessionPosition
@@ -83,52 +83,54 @@ def excerpt(
 
     LedgerError `unknown-turn` for a thread that the session never had.
     """
-    place = sessions.find(connection, workspace, session)
-    if place is None:
+    position = sessions.find(connection, workspace, session)
+    if position is None:
         return None
-    parts, is_current = _lineage(connection, place, thread)
-    newest = parts[-1]
-    rows = _page(connection, parts, first=first, before=before, limit=limit)
+    lineage, is_current = _lineage(connection, position, thread)
+    newest_segment = lineage[-1]
+    rows = _page(connection, lineage, first=first, before=before, limit=limit)
     return Excerpt(
-        thread=newest.key,
+        thread=newest_segment.key,
         current=is_current,
-        turns=newest.end_seq,
-        messages=newest.end_messages,
+        turns=newest_segment.end_seq,
+        messages=newest_segment.end_messages,
         first=rows.first,
         end=rows.end,
-        page=tuple(_turns(connection, parts, rows)),
-        forked_from=value(connection, _ORIGIN, place.session),
+        page=tuple(_turns(connection, lineage, rows)),
+        forked_from=value(connection, _ORIGIN, position.session),
     )
 
 
 def _lineage(
-    connection: apsw.Connection, place: SessionPosition, thread: str | None
+    connection: apsw.Connection, position: SessionPosition, thread: str | None
 ) -> tuple[list[Segment], bool]:
     """The segments to read, and whether they are those of the current thread."""
-    current = whole(connection, place)
-    if thread is None or any(part.key == thread for part in current):
+    current = current_lineage(connection, position)
+    if thread is None or any(segment.key == thread for segment in current):
         return current, True
-    number = value(connection, "SELECT id FROM thread WHERE key = ? AND session = ?", thread, place.session)
+    number = value(
+        connection, "SELECT id FROM thread WHERE key = ? AND session = ?", thread, position.session
+    )
     if number is None:
         raise LedgerError(
-            f"The session {place.name!r} has no turns of the thread {thread!r}.", code="unknown-turn"
+            f"The session {position.name!r} has no turns of the thread {thread!r}.", code="unknown-turn"
         )
     return segments(connection, number), False
 
 
 def _page(
     connection: apsw.Connection,
-    parts: list[Segment],
+    lineage: list[Segment],
     *,
     first: int | None,
     before: int | None,
     limit: int,
 ) -> _Rows:
-    total = parts[-1].end_messages
-    start = min(max(0, first or 0), total)
-    end = min(total, total if before is None else max(before, start))
+    total_messages = lineage[-1].end_messages
+    start = min(max(0, first or 0), total_messages)
+    end = min(total_messages, total_messages if before is None else max(before, start))
     forwards = first is not None
-    ranges = message_ranges(parts, start, end)
+    ranges = message_ranges(lineage, start, end)
     sql = SELECTED + (" ORDER BY id" if forwards else " ORDER BY id DESC")
     cursor = chain.from_iterable(
         connection.execute(sql, ids) for ids in (ranges if forwards else reversed(ranges))
@@ -138,37 +140,56 @@ def _page(
         rows.reverse()
     messages = read_messages(rows, dict(connection.execute(_COUNTERS)))
     return _Rows(
-        messages, [each[1] for each in rows], messages[0].position if messages else start if forwards else end
+        messages,
+        [columns[1] for columns in rows],
+        messages[0].position if messages else start if forwards else end,
     )
 
 
 def _bounded(rows: Iterator[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
     size = 0
-    for each in rows:
-        yield each
-        size += len(each[5]) + len(each[6] or b"")
+    for columns in rows:
+        yield columns
+        size += len(columns[5]) + len(columns[6] or b"")
         if size >= CHARACTERS:
             return
 
 
-def _turns(connection: apsw.Connection, parts: list[Segment], rows: _Rows) -> Iterator[ExcerptTurn]:
-    after, until = _span(connection, parts, rows)
-    keys = {part.thread: part.key for part in parts}
-    turns = [each for ids in turn_ranges(parts, after, until) for each in connection.execute(_TURNS, ids)]
+def _turns(connection: apsw.Connection, lineage: list[Segment], rows: _Rows) -> Iterator[ExcerptTurn]:
+    after, until = _span(connection, lineage, rows)
+    keys = {segment.thread: segment.key for segment in lineage}
+    turns = [
+        columns for ids in turn_ranges(lineage, after, until) for columns in connection.execute(_TURNS, ids)
+    ]
     summaries: list[int] = []
-    if any(each[1] == "compaction" for each in turns):
-        ranges = turn_ranges(parts, 0, until)
-        summaries = [first for ids in ranges for (first,) in connection.execute(_SUMMARIES, ids)]
+    if any(columns[1] == "compaction" for columns in turns):
+        ranges = turn_ranges(lineage, 0, until)
+        summaries = [
+            summary_position for ids in ranges for (summary_position,) in connection.execute(_SUMMARIES, ids)
+        ]
     messages: dict[int, list[StoredMessage]] = {}
     for seq, message in zip(rows.seqs, rows.messages, strict=True):
         messages.setdefault(seq, []).append(message)
-    for each in turns:
-        number, kind, first, count, created, model, context, name, receipt, kept_text, before, kept_before = (
-            each
-        )
+    for columns in turns:
+        (
+            number,
+            kind,
+            first,
+            count,
+            created,
+            model,
+            context,
+            name,
+            receipt,
+            kept_text,
+            summary_before,
+            kept_before,
+        ) = columns
         compacted = kind == "compaction"
         own_kept = _ranges(kept_text) if compacted else ()
-        replaced = _history_before(first, before, _ranges(kept_before), summaries) if compacted else []
+        replaced = (
+            _history_before(first, summary_before, _ranges(kept_before), summaries) if compacted else []
+        )
         folded = _without(replaced, own_kept)
         yield ExcerptTurn(
             id=turn_name(keys[number >> SHIFT], number & _MASK),
@@ -187,37 +208,38 @@ def _turns(connection: apsw.Connection, parts: list[Segment], rows: _Rows) -> It
         )
 
 
-def _span(connection: apsw.Connection, parts: list[Segment], rows: _Rows) -> tuple[int, int]:
+def _span(connection: apsw.Connection, lineage: list[Segment], rows: _Rows) -> tuple[int, int]:
     """The turns of a page, as `after` < seq <= `until`. A turn without messages belongs to the one before."""
-    newest = parts[-1]
-    before = _seq_at(connection, parts, rows.first - 1)
-    after = rows.seqs[0] - 1 if rows.seqs else before
-    if rows.end >= newest.end_messages:
-        return after, newest.end_seq
-    last, next_seq = (rows.seqs or [before])[-1], _seq_at(connection, parts, rows.end)
-    return after, next_seq - (last != next_seq)
+    newest_segment = lineage[-1]
+    seq_before_page = _seq_at(connection, lineage, rows.first - 1)
+    after = rows.seqs[0] - 1 if rows.seqs else seq_before_page
+    if rows.end >= newest_segment.end_messages:
+        return after, newest_segment.end_seq
+    last_seq, next_seq = (rows.seqs or [seq_before_page])[-1], _seq_at(connection, lineage, rows.end)
+    return after, next_seq - (last_seq != next_seq)
 
 
-def _seq_at(connection: apsw.Connection, parts: list[Segment], position: int) -> int:
+def _seq_at(connection: apsw.Connection, lineage: list[Segment], position: int) -> int:
     """The seq of the turn of the message at a position; 0 before the first."""
-    for ids in message_ranges(parts, max(position, 0), position + 1):
+    for ids in message_ranges(lineage, max(position, 0), position + 1):
         return int(row(connection, "SELECT turn FROM message WHERE id = ?", ids.first)[0])
     return 0
 
 
 def _history_before(
-    first: int, before: int | None, kept_before: Ranges, summaries: Sequence[int]
+    compaction_position: int, summary_before: int | None, kept_before: Ranges, summaries: Sequence[int]
 ) -> list[tuple[int, int]]:
-    """The history before a compaction at the position `first`.
+    """The history before the compaction at `compaction_position`.
 
-    It is the summary at `before` with what was kept beside it, then everything except summaries.
+    It is the earlier summary, at `summary_before`, with what was kept beside it, then all later messages
+    except summaries.
     """
-    start = 0 if before is None else before + 1
+    start = 0 if summary_before is None else summary_before + 1
     index = bisect_left(summaries, start)
-    others = [(position, position + 1) for position in summaries[index : index + MOST_SUMMARIES]]
-    history = list(_without(((start, first),), others))
-    if before is not None:
-        history += [(before, before + 1), *kept_before]
+    summary_ranges = [(position, position + 1) for position in summaries[index : index + MOST_SUMMARIES]]
+    history = list(_without(((start, compaction_position),), summary_ranges))
+    if summary_before is not None:
+        history += [(summary_before, summary_before + 1), *kept_before]
     return _joined(history)
 
 
@@ -225,12 +247,12 @@ def _without(ranges: Iterable[tuple[int, int]], cuts: Sequence[tuple[int, int]])
     """Ranges minus others; both in ascending order."""
     for start, end in ranges:
         at = start
-        for first, after in islice(cuts, max(bisect_right(cuts, (start, PER_THREAD)) - 1, 0), None):
-            if first >= end:
+        for cut_start, cut_end in islice(cuts, max(bisect_right(cuts, (start, PER_THREAD)) - 1, 0), None):
+            if cut_start >= end:
                 break
-            if first > at:
-                yield at, first
-            at = max(at, after)
+            if cut_start > at:
+                yield at, cut_start
+            at = max(at, cut_end)
         if at < end:
             yield at, end
 
@@ -238,13 +260,13 @@ def _without(ranges: Iterable[tuple[int, int]], cuts: Sequence[tuple[int, int]])
 def _joined(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
     """The ranges in order, adjacent ones merged."""
     joined: list[tuple[int, int]] = []
-    for first, end in sorted(ranges):
-        if joined and first <= joined[-1][1]:
+    for start, end in sorted(ranges):
+        if joined and start <= joined[-1][1]:
             joined[-1] = joined[-1][0], max(joined[-1][1], end)
         else:
-            joined.append((first, end))
+            joined.append((start, end))
     return joined
 
 
 def _ranges(text: str | None) -> Ranges:
-    return () if text is None else tuple((first, end) for first, end in value_of(text))
+    return () if text is None else tuple((start, end) for start, end in value_of(text))

@@ -87,7 +87,7 @@ def _is_compacted(
 def _has(connection: apsw.Connection, position: sessions.SessionPosition, thread: int, seq: int) -> bool:
     turn_id = (thread << SHIFT) + seq
     return any(
-        first <= turn_id < end
-        for each in sessions.threads_of(connection, position)
-        for first, end in turn_ranges(segments(connection, each))
+        start <= turn_id < end
+        for session_thread in sessions.threads_of(connection, position)
+        for start, end in turn_ranges(segments(connection, session_thread))
     )

@@ -25,8 +25,10 @@ SELECT id, key, base_seq, base_messages, end_seq, end_messages FROM way ORDER BY
 
 
 class Segment(NamedTuple):
-    """What a thread has of one of its ancestors or of itself: turns with `base_seq` < seq <= `end_seq`,
-    messages from the position `base_messages` up to, not including, `end_messages`.
+    """The part of a thread's history that lies in one thread: itself or an ancestor.
+
+    It has the turns with `base_seq` < seq <= `end_seq`, and the messages from the position `base_messages` up
+    to, not including, `end_messages`.
     """
 
     thread: int
@@ -49,23 +51,27 @@ def segments(connection: apsw.Connection, thread: int) -> list[Segment]:
     return [Segment(*row) for row in connection.execute(_WAY, (thread,))]
 
 
-def turn_ranges(parts: list[Segment], after: int = 0, until: int = PER_THREAD) -> list[Range]:
+def turn_ranges(lineage: list[Segment], after: int = 0, until: int = PER_THREAD) -> list[Range]:
     """Ids of the turns with `after` < seq <= `until`, oldest first."""
     ranges = []
-    for part in parts:
-        first, last = max(part.base_seq, after) + 1, min(part.end_seq, until)
-        if first <= last:
-            ranges.append(Range((part.thread << SHIFT) + first, (part.thread << SHIFT) + last + 1))
+    for segment in lineage:
+        first_seq, last_seq = max(segment.base_seq, after) + 1, min(segment.end_seq, until)
+        if first_seq <= last_seq:
+            ranges.append(
+                Range((segment.thread << SHIFT) + first_seq, (segment.thread << SHIFT) + last_seq + 1)
+            )
     return ranges
 
 
-def message_ranges(parts: list[Segment], start: int = 0, end: int = PER_THREAD) -> list[Range]:
+def message_ranges(lineage: list[Segment], start: int = 0, end: int = PER_THREAD) -> list[Range]:
     """Ids of the messages at the positions from `start` up to, not including, `end`, oldest first."""
     ranges = []
-    for part in parts:
-        first, last = max(part.base_messages, start), min(part.end_messages, end)
-        if first < last:
-            ranges.append(Range((part.thread << SHIFT) + first, (part.thread << SHIFT) + last))
+    for segment in lineage:
+        range_start, range_end = max(segment.base_messages, start), min(segment.end_messages, end)
+        if range_start < range_end:
+            ranges.append(
+                Range((segment.thread << SHIFT) + range_start, (segment.thread << SHIFT) + range_end)
+            )
     return ranges
 
 

@@ -14,7 +14,7 @@ NAME = "ledger.db"
 
 
 def workspace_of(folder: str) -> str:
-    """The name of a folder in the ledger: its absolute real path, as text even if its bytes are not.
+    """The ledger's name of a folder: its absolute real path, as valid text.
 
     Raises ValueError for a path that no folder can have.
     """
@@ -24,7 +24,7 @@ def workspace_of(folder: str) -> str:
 def place(path: str | None, environ: Mapping[str, str]) -> str:
     """Absolute path of the ledger. NoStateDirectoryError if nothing says where it is."""
     if path is not None:
-        return _given(path, environ)
+        return _configured_path(path, environ)
     return os.path.join(environ.get("NEXUS_STATE") or state_directory(environ), NAME)
 
 
@@ -36,7 +36,7 @@ def is_there(path: str | None, environ: Mapping[str, str]) -> bool:
         return False
 
 
-def _given(path: str, environ: Mapping[str, str]) -> str:
+def _configured_path(path: str, environ: Mapping[str, str]) -> str:
     if path.startswith("~/"):
         home = environ.get("HOME") or environ.get("USERPROFILE") or ""
         path = os.path.join(home if os.path.isabs(home) else os.path.expanduser("~"), path[2:].lstrip("/"))

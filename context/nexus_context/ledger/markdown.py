@@ -69,10 +69,10 @@ def _context(context: Any) -> Iterator[str]:
 
 def _compaction(turn: Turn) -> str:
     provider = opaque_provider(turn.receipt)
-    what = "the summary" if provider is None else f"a compaction by a server of {provider}"
-    text = f"From here on {what} stands for what came before (compaction `{turn.compaction}`)"
+    replacement = "the summary" if provider is None else f"a compaction by a server of {provider}"
+    text = f"From here on {replacement} stands for what came before (compaction `{turn.compaction}`)"
     ranges = ", ".join(
-        str(first) if end == first + 1 else f"{first} to {end - 1}" for first, end in turn.kept
+        str(start) if end == start + 1 else f"{start} to {end - 1}" for start, end in turn.kept
     )
     text += f"; kept beside it: messages {ranges}, counted from 0.\n" if ranges else ".\n"
     return text + (f"\nReceipt:\n\n{fenced(_json(turn.receipt), 'json')}" if turn.receipt is not None else "")
@@ -97,17 +97,17 @@ def _message(message: Message) -> Iterator[str]:
 
 def _part(part: Any, *, tool: bool) -> Iterator[str]:
     """One part of a content: its text, then everything else."""
-    rest = None
+    other_content = None
     if isinstance(part, dict) and part.get("type") == "text" and isinstance(part.get("text"), str):
-        rest = {key: value for key, value in part.items() if key not in ("type", "text")}
+        other_content = {key: value for key, value in part.items() if key not in ("type", "text")}
         part = part["text"]
     if isinstance(part, str):
         if part:
             yield fenced(part) if tool else _text(part)
     else:
-        rest = part
-    if rest or not isinstance(rest, dict | None):
-        yield fenced(_json(rest), "json")
+        other_content = part
+    if other_content or not isinstance(other_content, dict | None):
+        yield fenced(_json(other_content), "json")
 
 
 def _text(text: str) -> str:

@@ -35,10 +35,12 @@ def last_nexus_turn(path: str | None, environ: Mapping[str, str], folder: str) -
         return None
     if file_stamp(location) is None:
         return None
-    below = workspace.rstrip(sep) + sep
+    folder_prefix = workspace.rstrip(sep) + sep
     try:
         with closing(connect(location, owner="Nexus", patience_ms=_PATIENCE_MS)) as connection:
-            row = connection.execute(_LAST, (workspace, below, f"{below[:-1]}{chr(ord(sep) + 1)}")).fetchone()
+            row = connection.execute(
+                _LAST, (workspace, folder_prefix, f"{folder_prefix[:-1]}{chr(ord(sep) + 1)}")
+            ).fetchone()
     except (apsw.Error, OSError):
         return None
     return None if row is None or row[0] is None else str(row[0])

@@ -67,7 +67,7 @@ class _Opening:
 
     def ready(self) -> apsw.Connection:
         """A writer for an intact ledger of our version, created or repaired if needed."""
-        for last in (False, True):
+        for is_last_attempt in (False, True):
             file = identity(self.path)
             try:
                 integrity.wait_for_move(self.path)
@@ -81,7 +81,7 @@ class _Opening:
             except OSError as error:
                 raise refused(error, self.path) from error
             except apsw.Error as error:
-                if last or not is_corrupt(error):
+                if is_last_attempt or not is_corrupt(error):
                     raise failure(error, self.path, "it was not opened") or error from error
                 self._put_right(file, error)
         raise AssertionError
@@ -226,17 +226,17 @@ def _volatile(path: str, reason: str) -> Ledger:
     notices: list[str | None] = []
     connections = Connections(None, begin)
     warning = f"Conversations are lost when Nexus ends. {reason}"
-    told = [" ".join(part for part in (warning, *notices) if part)]
-    store = _Returning(path, told) if path else None
-    return SqliteLedger(connections, location=path, read_notice=lambda: told[-1], store=store)
+    notice_history = [" ".join(sentence for sentence in (warning, *notices) if sentence)]
+    store = _Returning(path, notice_history) if path else None
+    return SqliteLedger(connections, location=path, read_notice=lambda: notice_history[-1], store=store)
 
 
 class _Returning:
-    """Writes a ledger in memory to its file, every RETRY_S at most; the user is told in `told`."""
+    """Writes a ledger in memory to its file, at most every RETRY_S; then appends to `notice_history`."""
 
-    def __init__(self, path: str, told: list[str]) -> None:
+    def __init__(self, path: str, notice_history: list[str]) -> None:
         self._path = path
-        self._told = told
+        self._notice_history = notice_history
         self._next = time.monotonic() + RETRY_S
 
     def __call__(self, memory: Connections) -> Connections | None:
@@ -256,7 +256,9 @@ class _Returning:
             stored.close()
             return None
         renamed = f" These are others there: {', '.join(names)}." if names else ""
-        self._told.append(f"{self._path} can be written again: conversations are stored there.{renamed}")
+        self._notice_history.append(
+            f"{self._path} can be written again: conversations are stored there.{renamed}"
+        )
         return stored
 
     def _merge(self, memory: Connections, stored: Connections) -> list[str]:
@@ -289,31 +291,38 @@ def _missing(
     source: apsw.Connection,
     position: sessions.SessionPosition,
     target: apsw.Connection,
-    there: sessions.SessionPosition | None,
+    target_position: sessions.SessionPosition | None,
 ) -> tuple[list[NewTurn | Turn], bool]:
-    """What a session of `target` lacks of that of `source`, and whether it goes on there, or is another."""
-    parts = segments(source, position.thread)
-    whole: list[NewTurn | Turn] = [*read_history.turns(source, parts, 0, position.seq)]
-    if there is None:
-        return whole, False
-    common = min(there.seq, position.seq)
-    if _sum(source, parts, common) == _sum(target, (rest := segments(target, there.thread)), common):
-        return whole[common:], True  # a sum covers all turns before it
-    (ours,) = read_history.turns(source, parts, common - 1, common)
-    (theirs,) = read_history.turns(target, rest, common - 1, common)
-    count = len(theirs.messages)
-    was_extended = common == there.seq and ours.messages[:count] == theirs.messages
-    if not was_extended or _sum(source, parts, common - 1) != _sum(target, rest, common - 1):
-        return whole, False
-    added = tuple(map(Counted, ours.messages, ours.counts))[count:]
-    return [NewTurn(messages=added, counter=ours.counter), *whole[common:]], True
+    """The turns that a session of `target` lacks, and whether they continue it.
+
+    They do not if the two sessions differ: then all turns of `source` are returned.
+    """
+    source_lineage = segments(source, position.thread)
+    all_turns: list[NewTurn | Turn] = [*read_history.turns(source, source_lineage, 0, position.seq)]
+    if target_position is None:
+        return all_turns, False
+    common = min(target_position.seq, position.seq)
+    if _sum(source, source_lineage, common) == _sum(
+        target, (target_lineage := segments(target, target_position.thread)), common
+    ):
+        return all_turns[common:], True  # a sum covers all turns before it
+    (source_turn,) = read_history.turns(source, source_lineage, common - 1, common)
+    (target_turn,) = read_history.turns(target, target_lineage, common - 1, common)
+    count = len(target_turn.messages)
+    was_extended = common == target_position.seq and source_turn.messages[:count] == target_turn.messages
+    if not was_extended or _sum(source, source_lineage, common - 1) != _sum(
+        target, target_lineage, common - 1
+    ):
+        return all_turns, False
+    added = tuple(map(Counted, source_turn.messages, source_turn.counts))[count:]
+    return [NewTurn(messages=added, counter=source_turn.counter), *all_turns[common:]], True
 
 
-def _sum(connection: apsw.Connection, parts: list[Segment], seq: int) -> bytes | None:
+def _sum(connection: apsw.Connection, lineage: list[Segment], seq: int) -> bytes | None:
     """The sum of a turn; None for 0."""
-    for ids in turn_ranges(parts, seq - 1, seq) if seq else ():
-        found: bytes | None = value(connection, "SELECT sum FROM turn WHERE id = ?", ids.first)
-        return found
+    for ids in turn_ranges(lineage, seq - 1, seq) if seq else ():
+        stored_sum: bytes | None = value(connection, "SELECT sum FROM turn WHERE id = ?", ids.first)
+        return stored_sum
     return None
 
 

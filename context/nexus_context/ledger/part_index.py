@@ -62,24 +62,24 @@ def is_whole(connection: apsw.Connection) -> bool:
 
 def fill(connection: apsw.Connection) -> bool:
     """Take one step in the caller's transaction; returns whether there is more to do."""
-    below = value(connection, _BELOW)
-    if not below:
+    next_below = value(connection, _BELOW)
+    if not next_below:
         return False
     parts: list[tuple[int, str]] = []
-    count = size = last = 0
-    rows = connection.execute(_OLD, (below, STEP))
-    for last, text in rows:
+    count = size = last_rowid = 0
+    rows = connection.execute(_OLD, (next_below, STEP))
+    for last_rowid, text in rows:
         count += 1
         if (part := from_bytes(text)) is not None:
-            parts.append((last, part))
+            parts.append((last_rowid, part))
             size += len(part)
             if size > LONGEST:
                 rows.close()
                 break
     connection.executemany("INSERT INTO part (rowid, said) VALUES (?, ?)", parts)
-    below = last if count == STEP or size > LONGEST else 0
-    connection.execute("UPDATE part_missing SET below = ?", (below,))
-    return bool(below)
+    next_below = last_rowid if count == STEP or size > LONGEST else 0
+    connection.execute("UPDATE part_missing SET below = ?", (next_below,))
+    return bool(next_below)
 
 
 def fill_for(seconds: float, step: Callable[[], bool]) -> None:
@@ -101,13 +101,13 @@ def split_runs(text: str) -> str | None:
     """The index entry of a message; None if it has no run."""
     if text.isascii() or _RUN.search(text) is None:
         return None
-    return _RUN.sub(lambda run: f" {_pairs(run[0], last=True)} ", unicodedata.normalize("NFKC", text))
+    return _RUN.sub(lambda run: f" {_pairs(run[0], is_last=True)} ", unicodedata.normalize("NFKC", text))
 
 
 def phrase(text: str) -> tuple[str, bool]:
     """The search phrase for a part of a message, and whether its last word is a prefix."""
     normal = unicodedata.normalize("NFKC", text).replace('"', " ")
-    pieces = _RUN.sub(lambda run: f" {_pairs(run[0], last=run.end() < len(normal))} ", normal)
+    pieces = _RUN.sub(lambda run: f" {_pairs(run[0], is_last=run.end() < len(normal))} ", normal)
     return pieces.strip(), bool(_RUN.search(normal[-1:])) and not _RUN.search(normal[-2:-1])
 
 
@@ -116,6 +116,6 @@ def from_bytes(data: bytes) -> str | None:
     return None if data.isascii() else split_runs(data.decode(errors="replace"))
 
 
-def _pairs(run: str, *, last: bool) -> str:
+def _pairs(run: str, *, is_last: bool) -> str:
     pairs = [run[at : at + 2] for at in range(len(run) - 1)]
-    return " ".join([*pairs, run[-1]] if last or not pairs else pairs)
+    return " ".join([*pairs, run[-1]] if is_last or not pairs else pairs)

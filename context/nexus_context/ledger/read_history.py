@@ -105,38 +105,38 @@ def history(
     position = sessions.find(connection, workspace, session)
     if position is None:
         return None
-    parts = whole(connection, position)
+    lineage = current_lineage(connection, position)
     in_force, undone, _ = state(connection, position)
     updated = value(connection, "SELECT updated FROM session WHERE id = ?", position.session)
     if in_force is not None:
-        lead = _compacted(connection, parts, position.head, in_force)
+        lead = _compacted(connection, lineage, position.head, in_force)
     elif tokens is not None:
-        lead = _opening(connection, parts, position.head, max(tokens, LONGEST_OPENING))
+        lead = _opening(connection, lineage, position.head, max(tokens, LONGEST_OPENING))
     else:
-        summaries, cost = sessions.count_summaries(connection, parts, 0)
+        summaries, cost = sessions.count_summaries(connection, lineage, 0)
         lead = _Lead([], 0, position.messages - summaries, position.tokens - cost)
-    rest = message_ranges(parts, lead.position)
+    ranges_after_lead = message_ranges(lineage, lead.position)
     if tokens is None:
-        read = _read_ranges(connection, _QUERIES, rest)
-        if len(read) != lead.messages:
-            raise DamagedError(f"it has {lead.messages} messages, but {len(read)} exist")
-        messages = (*lead.stored, *read)
+        stored_messages = _read_ranges(connection, _QUERIES, ranges_after_lead)
+        if len(stored_messages) != lead.messages:
+            raise DamagedError(f"it has {lead.messages} messages, but {len(stored_messages)} exist")
+        messages = (*lead.stored, *stored_messages)
         return StoredHistory(position.head, messages, lead.compaction, undone, updated=updated)
-    read = _tail(connection, rest, tokens)
+    stored_messages = _tail(connection, ranges_after_lead, tokens)
     return StoredHistory(
         position.head,
-        (*lead.stored, *read),
+        (*lead.stored, *stored_messages),
         lead.compaction,
         undone,
         updated=updated,
         lead=len(lead.stored),
-        gap_messages=lead.messages - len(read),
-        gap_tokens=lead.tokens - sum(stored.tokens for stored in read),
+        gap_messages=lead.messages - len(stored_messages),
+        gap_tokens=lead.tokens - sum(stored.tokens for stored in stored_messages),
     )
 
 
-def whole(connection: apsw.Connection, position: SessionPosition) -> list[Segment]:
-    """The segments of a session's thread. DamagedError if there is more than its row says."""
+def current_lineage(connection: apsw.Connection, position: SessionPosition) -> list[Segment]:
+    """The segments of a session's thread. DamagedError if the thread has more turns than its row says."""
     behind = (position.thread << SHIFT) + position.seq, (position.thread + 1) << SHIFT
     if value(connection, "SELECT 1 FROM turn WHERE id > ? AND id < ? LIMIT 1", *behind):
         raise DamagedError(f"it has {position.seq} turns, but more exist")
@@ -161,9 +161,9 @@ def frozen(connection: apsw.Connection, workspace: str, session: str) -> str | N
     position = sessions.find(connection, workspace, session)
     if position is None:
         return None
-    own = position.thread << SHIFT, (position.thread + 1) << SHIFT  # also without a turn of its own
-    inherited = turn_ranges(segments(connection, position.thread)[:-1])
-    for ids in (own, *reversed(inherited)):
+    own_range = position.thread << SHIFT, (position.thread + 1) << SHIFT  # also without a turn of its own
+    inherited_ranges = turn_ranges(segments(connection, position.thread)[:-1])
+    for ids in (own_range, *reversed(inherited_ranges)):
         newest = row(connection, _NEWEST_FROZEN, *ids)
         if newest is not None:
             state: str | None = newest[0]
@@ -171,88 +171,104 @@ def frozen(connection: apsw.Connection, workspace: str, session: str) -> str | N
     return None
 
 
-def turns(connection: apsw.Connection, parts: list[Segment], after: int, until: int) -> list[Turn]:
+def turns(connection: apsw.Connection, lineage: list[Segment], after: int, until: int) -> list[Turn]:
     """The turns with `after` < seq <= `until`."""
-    rows = [each for ids in turn_ranges(parts, after, until) for each in connection.execute(_TURNS, ids)]
-    messages = _of_turns(connection, parts, after, until)
-    keys = {part.thread: part.key for part in parts}
-    parents = [_name_at(parts, after), *(turn_name(keys[each[0] >> SHIFT], each[0] & _MASK) for each in rows)]
+    rows = [
+        columns for ids in turn_ranges(lineage, after, until) for columns in connection.execute(_TURNS, ids)
+    ]
+    messages = _of_turns(connection, lineage, after, until)
+    keys = {segment.thread: segment.key for segment in lineage}
+    parents = [
+        _name_at(lineage, after),
+        *(turn_name(keys[columns[0] >> SHIFT], columns[0] & _MASK) for columns in rows),
+    ]
     return [
-        _turn(each, keys[each[0] >> SHIFT], messages.get(each[0] & _MASK, []), parent=parent)
-        for each, parent in zip(rows, parents, strict=False)
+        _turn(columns, keys[columns[0] >> SHIFT], messages.get(columns[0] & _MASK, []), parent=parent)
+        for columns, parent in zip(rows, parents, strict=False)
     ]
 
 
-def _name_at(parts: list[Segment], seq: int) -> str | None:
+def _name_at(lineage: list[Segment], seq: int) -> str | None:
     """The id of the turn with this number; None for 0."""
-    numbers = [ids.first for ids in turn_ranges(parts, seq - 1, seq)] if seq else []
-    keys = {part.thread: part.key for part in parts}
+    numbers = [ids.first for ids in turn_ranges(lineage, seq - 1, seq)] if seq else []
+    keys = {segment.thread: segment.key for segment in lineage}
     return turn_name(keys[numbers[0] >> SHIFT], seq) if numbers else None
 
 
 # ---------------------------------------------------------------- inside
 
 
-def _compacted(connection: apsw.Connection, parts: list[Segment], head: Head, in_force: int) -> _Lead:
-    first, before, summary_tokens, name, kept_ranges = row(
+def _compacted(connection: apsw.Connection, lineage: list[Segment], head: Head, in_force: int) -> _Lead:
+    first_message, tokens_before, summary_tokens, name, kept_text = row(
         connection,
         "SELECT turn.first, turn.before, turn.tokens, name, kept FROM turn JOIN compaction ON turn = id"
         " WHERE id = ?",
         in_force,
     )
-    ranges = message_ranges(parts, first, first + 1)
-    for start, end in value_of(kept_ranges):
-        ranges += message_ranges(parts, start, end)
-    stored = _read_ranges(connection, SELECTED + " ORDER BY id", ranges)
-    stored[:1] = [msgspec.structs.replace(one, message=as_summary(one.message)) for one in stored[:1]]
-    messages = _without_old_preambles(stored)
-    summaries, cost = sessions.count_summaries(connection, parts, in_force & _MASK)
-    count = head.messages - first - 1 - summaries
-    tokens = head.tokens - before - summary_tokens - cost
-    return _Lead(messages, first + 1, count, tokens, compaction=name)
+    ranges = message_ranges(lineage, first_message, first_message + 1)
+    for start, end in value_of(kept_text):
+        ranges += message_ranges(lineage, start, end)
+    stored_messages = _read_ranges(connection, SELECTED + " ORDER BY id", ranges)
+    stored_messages[:1] = [
+        msgspec.structs.replace(stored_message, message=as_summary(stored_message.message))
+        for stored_message in stored_messages[:1]
+    ]
+    messages = _without_old_preambles(stored_messages)
+    summaries, cost = sessions.count_summaries(connection, lineage, in_force & _MASK)
+    count = head.messages - first_message - 1 - summaries
+    tokens = head.tokens - tokens_before - summary_tokens - cost
+    return _Lead(messages, first_message + 1, count, tokens, compaction=name)
 
 
-def _without_old_preambles(kept: Sequence[StoredMessage]) -> list[StoredMessage]:
-    """What a compaction keeps, as it is sent from then on.
+def _without_old_preambles(stored_messages: Sequence[StoredMessage]) -> list[StoredMessage]:
+    """Remove old preambles from the messages that a compaction keeps, as they are sent from then on.
 
-    Who needs the tokens of a changed one counts it.
+    A changed message has no counter: callers that need its tokens count it.
     """
-    messages = without_old_preambles(one.message for one in kept)
+    messages = without_old_preambles(stored_message.message for stored_message in stored_messages)
     return [
-        one if one.message is message else StoredMessage(one.position, one.tokens, "", message)
-        for one, message in zip(kept, messages, strict=True)
+        stored_message
+        if stored_message.message is message
+        else StoredMessage(stored_message.position, stored_message.tokens, "", message)
+        for stored_message, message in zip(stored_messages, messages, strict=True)
     ]
 
 
-def _opening(connection: apsw.Connection, parts: list[Segment], head: Head, most: int) -> _Lead:
-    """The messages before the first answer, as far as they begin within `most` tokens, and leading system
-    messages of any length.
+def _opening(connection: apsw.Connection, lineage: list[Segment], head: Head, max_tokens: int) -> _Lead:
+    """Read the messages before the first answer that begin within `max_tokens` tokens.
+
+    Leading system messages count at any length.
     """
     rows: list[tuple[Any, ...]] = []
     position, total = head.messages, 0
-    for each in chain.from_iterable(connection.execute(_QUERIES, ids) for ids in message_ranges(parts)):
-        if each[2] != "system" and (each[2] != "user" or total >= most):
-            position = each[0] & _MASK
+    for columns in chain.from_iterable(connection.execute(_QUERIES, ids) for ids in message_ranges(lineage)):
+        if columns[2] != "system" and (columns[2] != "user" or total >= max_tokens):
+            position = columns[0] & _MASK
             break
-        rows.append(each)
-        total += each[3]
+        rows.append(columns)
+        total += columns[3]
     messages = _read_rows(connection, rows)
-    summaries, cost = sessions.count_summaries(connection, parts, 0)
+    summaries, cost = sessions.count_summaries(connection, lineage, 0)
     count = head.messages - summaries - len(messages)
-    return _Lead(messages, position, count, head.tokens - cost - sum(one.tokens for one in messages))
+    return _Lead(
+        messages,
+        position,
+        count,
+        head.tokens - cost - sum(stored_message.tokens for stored_message in messages),
+    )
 
 
 def _tail(connection: apsw.Connection, ranges: list[Range], tokens_needed: int) -> list[StoredMessage]:
-    """Messages of whole turns from the end until they have enough tokens; of a long turn its end."""
+    """Read whole turns backwards until they have enough tokens; of a long turn only its end."""
     tail: list[StoredMessage] = []
     counters = _counters(connection)
-    total, last = 0, None
+    total, newer_turn = 0, None
     for ids in reversed(ranges):
         for columns in connection.execute(_BACKWARDS, ids):
             number, turn, tokens, counter = columns[0], columns[1], columns[3], columns[8]
-            if total >= tokens_needed and (turn != last or total >= LONGEST_TURN * tokens_needed):
+            if total >= tokens_needed and (turn != newer_turn or total >= LONGEST_TURN * tokens_needed):
                 return tail[::-1]
-            total, last = total + tokens, turn
+            total, newer_turn = total + tokens, turn
             tail.append(StoredMessage(number & _MASK, tokens, counters[counter], message_of(columns)))
     return tail[::-1]
 
@@ -270,18 +286,18 @@ def _counters(connection: apsw.Connection) -> dict[int, str]:
 
 
 def _of_turns(
-    connection: apsw.Connection, parts: list[Segment], after: int, until: int
+    connection: apsw.Connection, lineage: list[Segment], after: int, until: int
 ) -> dict[int, list[_TurnMessage]]:
     """Messages of the turns with `after` < seq <= `until`, by seq."""
     by_turn: dict[int, list[_TurnMessage]] = {}
     counters = _counters(connection)
-    for ids in turn_ranges(parts, after, until):
-        first, end = row(connection, _SPAN, *ids)
+    for ids in turn_ranges(lineage, after, until):
+        first_message, end = row(connection, _SPAN, *ids)
         base = ids.first >> SHIFT << SHIFT
-        rows = connection.execute(SELECTED + " ORDER BY id", (base + (first or 0), base + (end or 0)))
-        for each in rows:
-            message = _TurnMessage(message_of(each), each[3], counters[each[8]])
-            by_turn.setdefault(each[1], []).append(message)
+        rows = connection.execute(SELECTED + " ORDER BY id", (base + (first_message or 0), base + (end or 0)))
+        for columns in rows:
+            message = _TurnMessage(message_of(columns), columns[3], counters[columns[8]])
+            by_turn.setdefault(columns[1], []).append(message)
     return by_turn
 
 
@@ -298,7 +314,7 @@ def _turn(columns: tuple[Any, ...], key: str, messages: list[_TurnMessage], *, p
         context,
         compaction,
         receipt,
-        kept_ranges,
+        kept_text,
         tools,
         permissions,
         outcome,
@@ -314,7 +330,10 @@ def _turn(columns: tuple[Any, ...], key: str, messages: list[_TurnMessage], *, p
         type=kind,
         created=created,
         tokens=tokens,
-        messages=tuple(as_summary(one.message) if compacted else one.message for one in messages),
+        messages=tuple(
+            as_summary(turn_message.message) if compacted else turn_message.message
+            for turn_message in messages
+        ),
         first=first,
         model=model,
         role=role,
@@ -322,9 +341,9 @@ def _turn(columns: tuple[Any, ...], key: str, messages: list[_TurnMessage], *, p
         context=optional_value(context),
         compaction=compaction,
         receipt=optional_value(receipt) if compacted else None,
-        kept=tuple((first, end) for first, end in value_of(kept_ranges)) if compacted else (),
+        kept=tuple((start, end) for start, end in value_of(kept_text)) if compacted else (),
         counter=messages[0].counter if messages else "",
-        counts=tuple(one.tokens for one in messages),
+        counts=tuple(turn_message.tokens for turn_message in messages),
         toolset=tuple(optional_value(tools) or ()),
         permissions=permissions_of(permissions),
         outcome=outcome_of(optional_value(outcome)),
@@ -340,10 +359,10 @@ def receipt(
     If the session does not have the compaction, the other sessions of the workspace are searched.
     """
     if compaction is None:
-        place = sessions.require(connection, workspace, session)
-        last = _receipt_of(connection, session, place, None)
-        if last is not None:
-            return last
+        session_position = sessions.require(connection, workspace, session)
+        last_receipt = _receipt_of(connection, session, session_position, None)
+        if last_receipt is not None:
+            return last_receipt
         raise LedgerError(f"The session {session!r} was never compacted.", code="unknown-compaction")
     holder = row(connection, _HOLDER, workspace, compaction)
     for name in (session, *(holder or ())):
@@ -358,19 +377,19 @@ def receipt(
 
 
 def _receipt_of(
-    connection: apsw.Connection, session: str, place: SessionPosition, compaction: str | None
+    connection: apsw.Connection, session: str, position: SessionPosition, compaction: str | None
 ) -> StoredReceipt | None:
-    for ids in reversed(turn_ranges(whole(connection, place))):
+    for ids in reversed(turn_ranges(current_lineage(connection, position))):
         row_of_compaction = row(connection, _RECEIPT, *ids, compaction)
         if row_of_compaction is not None:
             turn, text = row_of_compaction
-            return StoredReceipt(session, value_of(text), in_force=_is_in_force(connection, place, turn))
+            return StoredReceipt(session, value_of(text), in_force=_is_in_force(connection, position, turn))
     return None
 
 
-def _is_in_force(connection: apsw.Connection, place: SessionPosition, turn: int) -> bool:
+def _is_in_force(connection: apsw.Connection, position: SessionPosition, turn: int) -> bool:
     """Whether the compaction was not taken back: it is in force, or below the one in force."""
-    compaction = state(connection, place).in_force
+    compaction = state(connection, position).in_force
     while compaction is not None and compaction != turn:
         (compaction,) = row(connection, _BELOW, compaction)
     return compaction is not None

@@ -47,10 +47,10 @@ class MissingTurns(msgspec.Struct, frozen=True):
 
 
 class Restored(msgspec.Struct, frozen=True):
-    """What was restored, where the ledger before it was moved to, and what of it the backup does not have.
+    """The result of a restore: the backup that was used, and the writes that it does not have.
 
-    `unread` are ledgers that could not be compared, each with the number of writes that were acknowledged
-    since the backup; None if that is unknown.
+    `previous` is where the ledger before it was moved to. `unread` are ledgers that could not be compared,
+    each with the number of writes that were acknowledged since the backup; None if that is unknown.
     """
 
     location: str
@@ -90,8 +90,8 @@ def restore(path: str | None, environ: Mapping[str, str], chosen: str | None = N
                 continue
             set_aside = _set_aside(location, copied.identity)
             _, previous = opening.accept(path, environ, fresh)
-            others = [each for each in (previous, *set_aside) if each is not None]
-            missing, unread = _compare(location, others, copied)
+            other_paths = [ledger_path for ledger_path in (previous, *set_aside) if ledger_path is not None]
+            missing, unread = _compare(location, other_paths, copied)
             return Restored(location, source, copied.sessions, previous, missing=missing, unread=unread)
     except OSError as error:
         raise refused(error, location) from error
@@ -106,13 +106,13 @@ def restore(path: str | None, environ: Mapping[str, str], chosen: str | None = N
 def _sources(location: str, chosen: str | None) -> list[str]:
     backups = daily_backups.list_backups(location)
     if chosen is None:
-        return [each.path for each in backups]
-    for each in backups:
-        if each.day == chosen:
-            return [each.path]
+        return [daily_backup.path for daily_backup in backups]
+    for daily_backup in backups:
+        if daily_backup.day == chosen:
+            return [daily_backup.path]
     if os.path.isabs(chosen) and os.path.isfile(chosen):
         return [chosen]
-    days = ", ".join(each.day for each in backups) or "none"
+    days = ", ".join(daily_backup.day for daily_backup in backups) or "none"
     raise LedgerError(f"There is no backup {chosen}. The backups are: {days}.", code="ledger-foreign")
 
 
@@ -155,12 +155,15 @@ def _newest_write(location: str) -> int:
 
 
 def _compare(
-    location: str, others: Iterable[str], copied: _Copied
+    location: str, other_paths: Iterable[str], copied: _Copied
 ) -> tuple[tuple[MissingTurns, ...], tuple[tuple[str, int | None], ...]]:
-    """The turns of other ledgers that the restored one does not have; the ledgers without an answer."""
+    """Compare other ledgers with the restored one.
+
+    Returns the turns that only they have, and the ledgers that could not be compared.
+    """
     missing: dict[MissingTurns, None] = {}
     unread: list[tuple[str, int | None]] = []
-    for path in others:
+    for path in other_paths:
         try:
             with closing(apsw.Connection("")) as other, closing(_open_restored(location)) as restored:
                 if os.path.getsize(path):
@@ -193,22 +196,24 @@ def _set_aside(location: str, identity: object) -> list[str]:
 def _missing(other: apsw.Connection, restored: apsw.Connection) -> Iterator[MissingTurns]:
     """The turns of another ledger that the restored one does not have."""
     rows = other.execute(_SESSIONS).fetchall()
-    for workspace, session, thread, last in rows:
+    for workspace, session, thread, last_seq in rows:
         reached = _reached(other, restored, int(str(thread)))
-        if reached < int(str(last)):
-            yield MissingTurns(str(workspace), str(session), reached + 1, int(str(last)))
+        if reached < int(str(last_seq)):
+            yield MissingTurns(str(workspace), str(session), reached + 1, int(str(last_seq)))
 
 
 def _reached(other: apsw.Connection, restored: apsw.Connection, thread: int) -> int:
-    """Up to which turn the restored ledger has the thread of another ledger."""
+    """The last turn of another ledger's thread that the restored ledger has, too."""
     reached = 0
-    for part in segments(other, thread):
+    for segment in segments(other, thread):
         sql = "SELECT seq FROM thread WHERE key = ?"
-        there = min(value(restored, sql, part.key) or part.base_seq, part.end_seq)
-        while there > part.base_seq and not _is_same_turn(other, restored, part.key, seq=there):
-            there -= 1  # the last turn was extended since
-        reached = there
-        if there < part.end_seq:
+        restored_seq = min(value(restored, sql, segment.key) or segment.base_seq, segment.end_seq)
+        while restored_seq > segment.base_seq and not _is_same_turn(
+            other, restored, segment.key, seq=restored_seq
+        ):
+            restored_seq -= 1  # the last turn was extended since
+        reached = restored_seq
+        if restored_seq < segment.end_seq:
             break
     return reached
 

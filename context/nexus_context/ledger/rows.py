@@ -152,8 +152,8 @@ def value_of(text: str) -> Any:
 
 def permissions_text(permissions: Any) -> str | None:
     """What an agent was granted, as a column: JSON, or the name of a level; without half surrogate pairs."""
-    whole = without_halves(permissions)
-    return whole if isinstance(whole, str | None) else json_text(whole)
+    storable = without_halves(permissions)
+    return storable if isinstance(storable, str | None) else json_text(storable)
 
 
 def permissions_of(text: str | None) -> Any:
@@ -199,8 +199,8 @@ def _texts(message: Message) -> tuple[str, int | None, str, str | None]:
     if message == Message(message.role, content):
         return message.role, len(content), content, None
     search_text = searchable(message) if message.tool_calls else content
-    rest = msgspec.structs.replace(message, content=msgspec.UNSET)
-    return message.role, len(content), search_text, _message_text(rest)
+    without_content = msgspec.structs.replace(message, content=msgspec.UNSET)
+    return message.role, len(content), search_text, _message_text(without_content)
 
 
 def _strings(value: Any) -> list[str]:
@@ -208,13 +208,13 @@ def _strings(value: Any) -> list[str]:
     strings: list[str] = []
     waiting = [value]
     while waiting:
-        one = waiting.pop()
-        if isinstance(one, str):
-            strings.append(one)
-        elif isinstance(one, dict):
-            waiting.extend(reversed(one.values()))
-        elif isinstance(one, list | tuple):
-            waiting.extend(reversed(one))
+        node = waiting.pop()
+        if isinstance(node, str):
+            strings.append(node)
+        elif isinstance(node, dict):
+            waiting.extend(reversed(node.values()))
+        elif isinstance(node, list | tuple):
+            waiting.extend(reversed(node))
     return strings
 
 
@@ -225,5 +225,5 @@ def row(connection: apsw.Connection, statement: str, *values: Any) -> Any:
 
 def value(connection: apsw.Connection, statement: str, *values: Any) -> Any:
     """The first value of the first row; None without a row."""
-    first = connection.execute(statement, values).fetchone()
-    return None if first is None else first[0]
+    first_row = connection.execute(statement, values).fetchone()
+    return None if first_row is None else first_row[0]

@@ -51,8 +51,10 @@ ORDER BY session.changed, thread.id DESC
 
 
 class SalvagedSession(msgspec.Struct, frozen=True):
-    """A session of a damaged ledger: its name in the target, how many turns were copied, how many could not
-    be read, and the first turn that is not what was written.
+    """A session that was copied from a damaged ledger.
+
+    `name` is its name in the target. `turns` were copied, `lost` could not be read; `broken` is the first
+    turn that is not what was written.
     """
 
     workspace: str
@@ -136,12 +138,12 @@ def _copy_sessions(
     breaks: dict[int, chain.ChainBreak | None] = {}
     with suppress(apsw.Error):
         breaks = chain.find_breaks(connection, unreadable=apsw.Error)
-    most = int(connection.pragma("page_count")) * _PER_PAGE
+    max_turns = int(connection.pragma("page_count")) * _PER_PAGE
     copied: list[SalvagedSession] = []
     threads: list[tuple[Any, ...]] = []
     with suppress(apsw.Error):  # not even its sessions can be listed
         threads = connection.execute(_THREADS).fetchall()
-    for workspace, session, thread, last, is_current in threads:
+    for workspace, session, thread, last_seq, is_current in threads:
         if only is not None and (workspace, session) not in only:
             continue
         name = _free_name(target, workspace, session if is_current else f"{session} (cleared)")
@@ -149,9 +151,9 @@ def _copy_sessions(
         turns: list[Turn] = []
         parameters: dict[str, Any] = {}
         with suppress(*_UNREADABLE):
-            turns = _read_turns(connection, thread, min(last, most), is_intact=broken is None)
+            turns = _read_turns(connection, thread, min(last_seq, max_turns), is_intact=broken is None)
             parameters = sessions.read_parameters(connection, workspace, session)
-        lost = last - len(turns)
+        lost = last_seq - len(turns)
         if lost:
             turns = [turn for turn in turns if turn.type == "query"]
         if turns or broken is None:
@@ -166,16 +168,16 @@ def _copy_sessions(
     return Salvaged(tuple(copied), len(waiting))
 
 
-def _read_turns(connection: apsw.Connection, thread: int, last: int, *, is_intact: bool) -> list[Turn]:
+def _read_turns(connection: apsw.Connection, thread: int, last_seq: int, *, is_intact: bool) -> list[Turn]:
     """The turns of a thread; of a damaged one those whose messages are what was written."""
-    parts = segments(connection, thread)
+    lineage = segments(connection, thread)
     if is_intact:
         with suppress(*_UNREADABLE):
-            return read_history.turns(connection, parts, 0, last)
+            return read_history.turns(connection, lineage, 0, last_seq)
     turns: list[Turn] = []
-    for seq in range(1, last + 1):
+    for seq in range(1, last_seq + 1):
         with suppress(*_UNREADABLE):
-            turns += read_history.turns(connection, parts, seq - 1, seq)
+            turns += read_history.turns(connection, lineage, seq - 1, seq)
     return turns
 
 

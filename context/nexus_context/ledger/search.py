@@ -126,24 +126,30 @@ def search(
     Costs as much as the newest RANKED matches, and a few nanoseconds for each other one. A missing session
     has no messages. LedgerError `search-too-broad` after DEADLINE.
     """
-    sought = queries.expression(query)
+    expression = queries.expression(query)
     limit = min(limit, MOST)
-    if sought is None or limit < 1:
+    if expression is None or limit < 1:
         return []
-    place = _search_scope(connection, workspace, session, inside=inside, parents=parents)
-    if place is None:
+    scope = _search_scope(connection, workspace, session, inside=inside, parents=parents)
+    if scope is None:
         return []
     with _limited(connection):
         if not value(connection, _HAS_PARTS):
-            best = _best(connection, "found", sought, place)[:limit]
-            marked = _snippets(connection, sought, best)
+            best = _best_matches(connection, "found", expression, scope)[:limit]
+            marked = _snippets(connection, expression, best)
         else:
-            whole = _best(connection, "found", sought, place, other=_NO_PARTS)[:limit]
-            parts = _best(connection, "part", queries.part_expression(query) or sought, place)[:limit]
-            ranked = sorted((at, -number) for each in (whole, parts) for at, number in enumerate(each))
+            word_matches = _best_matches(connection, "found", expression, scope, condition=_NO_PARTS)[:limit]
+            part_matches = _best_matches(
+                connection, "part", queries.part_expression(query) or expression, scope
+            )[:limit]
+            ranked = sorted(
+                (rank, -number)
+                for matches in (word_matches, part_matches)
+                for rank, number in enumerate(matches)
+            )
             best = [-number for _, number in ranked[:limit]]
-            marked = _snippets(connection, sought, [number for number in whole if number in best])
-            marked |= _excerpts(connection, query, [number for number in parts if number in best])
+            marked = _snippets(connection, expression, [number for number in word_matches if number in best])
+            marked |= _excerpts(connection, query, [number for number in part_matches if number in best])
     return [_hit(connection, number, marked[number], session) for number in best]
 
 
@@ -157,12 +163,12 @@ def last_call(connection: apsw.Connection, workspace: str, prefix: str) -> str |
     return created
 
 
-def _best(
-    connection: apsw.Connection, index: str, sought: str, place: "_SearchScope", *, other: str = ""
+def _best_matches(
+    connection: apsw.Connection, index: str, expression: str, scope: "_SearchScope", *, condition: str = ""
 ) -> list[int]:
     """The ids of the matching messages in an index, best first."""
-    statement = _MATCHES.format(index=index, where=place.where.format(index=index) + other)
-    parameters = (sought, place.first, place.end, *place.values, RANKED)
+    statement = _MATCHES.format(index=index, where=scope.where.format(index=index) + condition)
+    parameters = (expression, scope.first, scope.end, *scope.values, RANKED)
     return [
         -number
         for _, number in sorted(
@@ -214,7 +220,9 @@ def _excerpts(connection: apsw.Connection, query: str, numbers: list[int]) -> di
         content = value(connection, "SELECT substr(said, 1, ?) FROM message WHERE id = ?", LOOKED_AT, number)
         match = pattern.search(content)
         start = max(0, (match.start() if match else 0) - EXCERPT // 3)
-        text = pattern.sub(lambda part: f"{BEFORE}{part[0]}{AFTER}", content[start : start + EXCERPT])
+        text = pattern.sub(
+            lambda occurrence: f"{BEFORE}{occurrence[0]}{AFTER}", content[start : start + EXCERPT]
+        )
         excerpts[number] = ("…" if start else "") + text + ("…" if len(content) > start + EXCERPT else "")
     return excerpts
 
@@ -249,16 +257,21 @@ def _search_scope(
     if not threads:
         return None
     shared: dict[int, Range] = {}  # the longest part of each thread: all begin where the thread does
-    parts = (part for thread in forked for part in segments(connection, thread) if part.thread not in threads)
-    for each in message_ranges(list(parts)):
-        thread = each.first >> SHIFT
-        shared[thread] = max(each, shared.get(thread, each))
-    first = min(threads[0] << SHIFT, *(each.first for each in shared.values()), _ALL.end)
-    end = (threads[-1] + 1) << SHIFT
+    shared_segments = (
+        segment
+        for thread in forked
+        for segment in segments(connection, thread)
+        if segment.thread not in threads
+    )
+    for ids in message_ranges(list(shared_segments)):
+        thread = ids.first >> SHIFT
+        shared[thread] = max(ids, shared.get(thread, ids))
+    first_id = min(threads[0] << SHIFT, *(ids.first for ids in shared.values()), _ALL.end)
+    end_id = (threads[-1] + 1) << SHIFT
     if len(threads) == 1 and not shared:
-        return _SearchScope(first, end)
-    ends = json.dumps([(thread, each.end) for thread, each in shared.items()])
-    return _SearchScope(first, end, f" AND ({_IN_SESSION} OR {_SHARED})", (session, workspace, ends))
+        return _SearchScope(first_id, end_id)
+    ends = json.dumps([(thread, ids.end) for thread, ids in shared.items()])
+    return _SearchScope(first_id, end_id, f" AND ({_IN_SESSION} OR {_SHARED})", (session, workspace, ends))
 
 
 def _without_secrets(connection: apsw.Connection, number: int, snippet: str) -> str:
@@ -270,9 +283,9 @@ def _without_secrets(connection: apsw.Connection, number: int, snippet: str) -> 
     start = content.find(inner)
     if start < 0:  # it has marks of its own
         return redact_message(snippet)
-    first = max(start - AROUND, 0)
-    around = redact_message(content[first : start + len(inner) + AROUND])
-    covered = text.replace(inner, around[start - first : start - first + len(inner)], 1)
+    window_start = max(start - AROUND, 0)
+    window = redact_message(content[window_start : start + len(inner) + AROUND])
+    covered = text.replace(inner, window[start - window_start : start - window_start + len(inner)], 1)
     for at in marks:  # in ascending order: the marks before are in place already
         covered = covered[:at] + snippet[at] + covered[at:]
     return covered

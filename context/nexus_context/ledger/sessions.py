@@ -92,7 +92,7 @@ _OF_WORKSPACE = "SELECT NULL, model, max_tokens, besides FROM workspace_options 
 
 
 class SessionPosition(NamedTuple):
-    """The end of a session: the numbers of its rows, the key of its thread, and how far that goes.
+    """The end of a session: its rows, its thread, and the number of turns, messages and tokens.
 
     `owner` and `owner_key` are those of the thread that holds the last turn; None without a turn.
     """
@@ -114,8 +114,8 @@ class SessionPosition(NamedTuple):
 
     @property
     def head(self) -> Head:
-        last = None if self.owner_key is None else turn_name(self.owner_key, self.seq)
-        return Head(thread=self.key, turn=last, seq=self.seq, messages=self.messages, tokens=self.tokens)
+        head_turn = None if self.owner_key is None else turn_name(self.owner_key, self.seq)
+        return Head(thread=self.key, turn=head_turn, seq=self.seq, messages=self.messages, tokens=self.tokens)
 
 
 def find(connection: apsw.Connection, workspace: str, session: str) -> SessionPosition | None:
@@ -151,13 +151,13 @@ def list_sessions(connection: apsw.Connection, workspace: str | None) -> list[Se
     sql = _SESSION + ("" if workspace is None else " WHERE session.workspace = ?")
     values = () if workspace is None else (workspace,)
     rows = list(connection.execute(sql + " ORDER BY session.changed DESC", values))
-    return [_session(connection, each) for each in rows]
+    return [_session(connection, columns) for columns in rows]
 
 
-def count_summaries(connection: apsw.Connection, parts: list[Segment], after: int) -> tuple[int, int]:
+def count_summaries(connection: apsw.Connection, lineage: list[Segment], after: int) -> tuple[int, int]:
     """The number of compactions after a turn, and the tokens of their summaries."""
     count = tokens = 0
-    for ids in turn_ranges(parts, after):
+    for ids in turn_ranges(lineage, after):
         of_range = row(connection, _SUMMARIES, *ids)
         count, tokens = count + of_range[0], tokens + of_range[1]
     return count, tokens
@@ -212,16 +212,18 @@ def set_parameters(
 ) -> None:
     """Change these parameters of a session, which is created if it is missing."""
     position = find(connection, workspace, session) or begin(connection, workspace, session)
-    before = read_parameters(connection, workspace, session)
+    stored_parameters = read_parameters(connection, workspace, session)
     connection.execute("DELETE FROM session_parameters WHERE session = ?", (position.session,))
-    _write_parameters(connection, position.session, {**before, **parameters})
+    _write_parameters(connection, position.session, {**stored_parameters, **parameters})
     touch(connection, position.session, now())
 
 
 def _write_parameters(connection: apsw.Connection, number: int, parameters: Mapping[str, Any]) -> None:
-    given = {name: value for name, value in parameters.items() if value is not None}
-    if given:
-        connection.execute("INSERT INTO session_parameters VALUES (?, ?)", (number, optional_json(given)))
+    stored_parameters = {name: value for name, value in parameters.items() if value is not None}
+    if stored_parameters:
+        connection.execute(
+            "INSERT INTO session_parameters VALUES (?, ?)", (number, optional_json(stored_parameters))
+        )
 
 
 def _check_name(name: str) -> None:
@@ -286,7 +288,7 @@ class Base(NamedTuple):
 def threads_of(connection: apsw.Connection, position: SessionPosition) -> list[int]:
     """The threads of a session, newest first."""
     rows = connection.execute("SELECT id FROM thread WHERE session = ? ORDER BY id DESC", (position.session,))
-    return [each for (each,) in rows]
+    return [thread for (thread,) in rows]
 
 
 def _new_thread(connection: apsw.Connection, session: int, base: Base | None) -> int:
@@ -332,21 +334,21 @@ def purge(connection: apsw.Connection, *, first: bool) -> bool:
 
     A deleted message is not found, but its words stay in the index until its parts are merged.
     """
-    before = connection.total_changes()
+    changes_before = connection.total_changes()
     pages = -PURGED if first else PURGED  # negative: start merging all parts into one
     connection.execute("INSERT INTO found (found, rank) VALUES ('merge', ?)", (pages,))
     connection.execute("INSERT INTO part (part, rank) VALUES ('merge', ?)", (pages,))
-    return connection.total_changes() - before > 2  # each command itself counts as one
+    return connection.total_changes() - changes_before > 2  # each command itself counts as one
 
 
 def _cut(connection: apsw.Connection, thread: int, seq: int, messages: int) -> None:
     """Remove a thread's turns after `seq` and its messages from the position `messages` on."""
-    first, end = thread << SHIFT, (thread + 1) << SHIFT
-    connection.execute("DELETE FROM message WHERE id >= ? AND id < ?", (first + messages, end))
-    connection.execute("DELETE FROM compaction WHERE turn > ? AND turn < ?", (first + seq, end))
-    connection.execute("DELETE FROM frozen WHERE turn > ? AND turn < ?", (first + seq, end))
-    connection.execute("UPDATE report SET turn = NULL WHERE turn > ? AND turn < ?", (first + seq, end))
-    connection.execute("DELETE FROM turn WHERE id > ? AND id < ?", (first + seq, end))
+    first_id, end_id = thread << SHIFT, (thread + 1) << SHIFT
+    connection.execute("DELETE FROM message WHERE id >= ? AND id < ?", (first_id + messages, end_id))
+    connection.execute("DELETE FROM compaction WHERE turn > ? AND turn < ?", (first_id + seq, end_id))
+    connection.execute("DELETE FROM frozen WHERE turn > ? AND turn < ?", (first_id + seq, end_id))
+    connection.execute("UPDATE report SET turn = NULL WHERE turn > ? AND turn < ?", (first_id + seq, end_id))
+    connection.execute("DELETE FROM turn WHERE id > ? AND id < ?", (first_id + seq, end_id))
 
 
 def now() -> str:
@@ -355,15 +357,15 @@ def now() -> str:
 
 
 def _session(connection: apsw.Connection, columns: tuple[Any, ...]) -> Session:
-    *columns, assistant, program_id, path, above, above_name = columns  # type: ignore[assignment]
+    *columns, assistant, program_id, path, parent, parent_session = columns  # type: ignore[assignment]
     *columns, thread, in_force, undone, last_turn = columns  # type: ignore[assignment]
     *names, agent, parameters, origin, key, owner, seq, messages, tokens = columns
-    last = None if owner is None else turn_name(owner, seq)
-    head = Head(thread=key, turn=last, seq=seq, messages=messages, tokens=tokens)
-    parts = segments(connection, thread)
-    sent = _Sent(tokens, message_ranges(parts))
+    head_turn = None if owner is None else turn_name(owner, seq)
+    head = Head(thread=key, turn=head_turn, seq=seq, messages=messages, tokens=tokens)
+    lineage = segments(connection, thread)
+    sent_history = _SentHistory(tokens, message_ranges(lineage))
     if in_force is not None or undone:
-        sent = _sent(connection, parts, tokens, in_force)
+        sent_history = _sent_history(connection, lineage, tokens, in_force)
     workspace, name, created, updated = names
     return Session(
         workspace=workspace,
@@ -375,36 +377,40 @@ def _session(connection: apsw.Connection, columns: tuple[Any, ...]) -> Session:
         agent=agent,
         parameters=optional_value(parameters) or {},
         forked_from=origin,
-        sent_tokens=sent.tokens,
-        counters=_counters(connection, sent.messages),
+        sent_tokens=sent_history.tokens,
+        counters=_counters(connection, sent_history.messages),
         origin=None
         if assistant is None
-        else SessionOrigin(assistant, program_id, path, parent=above, parent_session=above_name),
+        else SessionOrigin(assistant, program_id, path, parent=parent, parent_session=parent_session),
     )
 
 
-class _Sent(NamedTuple):
+class _SentHistory(NamedTuple):
     """What is not compacted away. `messages` may include the summaries of undone compactions."""
 
     tokens: int
     messages: list[Range]
 
 
-def _sent(connection: apsw.Connection, parts: list[Segment], tokens: int, in_force: int | None) -> _Sent:
-    """What is not compacted away, of a thread with `tokens` in all; all of it if it is damaged.
+def _sent_history(
+    connection: apsw.Connection, lineage: list[Segment], tokens: int, in_force: int | None
+) -> _SentHistory:
+    """The part of a thread that requests still send; all its `tokens` and messages if it is damaged.
 
-    Only what the compaction kept is read: a list costs the same however long the histories are.
+    Reads only the ranges that the compaction kept: a list costs the same however long the histories are.
     """
     if in_force is None:  # all compactions were undone
-        return _Sent(tokens - count_summaries(connection, parts, 0)[1], message_ranges(parts))
+        return _SentHistory(tokens - count_summaries(connection, lineage, 0)[1], message_ranges(lineage))
     try:
-        first, before, kept_ranges = row(connection, _COMPACTION, in_force)
-        kept = [ids for start, end in value_of(kept_ranges) for ids in message_ranges(parts, start, end)]
+        first_message, tokens_before, kept_text = row(connection, _COMPACTION, in_force)
+        kept_ranges = [
+            ids for start, end in value_of(kept_text) for ids in message_ranges(lineage, start, end)
+        ]
     except (TypeError, ValueError):  # opening it reports the damage; the list shows the others
-        return _Sent(tokens, message_ranges(parts))
-    since: int = tokens - before - count_summaries(connection, parts, in_force & (PER_THREAD - 1))[1]
-    kept_tokens: int = sum(value(connection, _TOKENS, *ids) for ids in kept)
-    return _Sent(since + kept_tokens, [*kept, *message_ranges(parts, first)])
+        return _SentHistory(tokens, message_ranges(lineage))
+    since: int = tokens - tokens_before - count_summaries(connection, lineage, in_force & (PER_THREAD - 1))[1]
+    kept_tokens: int = sum(value(connection, _TOKENS, *ids) for ids in kept_ranges)
+    return _SentHistory(since + kept_tokens, [*kept_ranges, *message_ranges(lineage, first_message)])
 
 
 def _counters(connection: apsw.Connection, messages: list[Range]) -> frozenset[str]:
@@ -420,9 +426,9 @@ def list_options(connection: apsw.Connection, workspace: str) -> dict[str | None
 
 def keep_options(connection: apsw.Connection, workspace: str, session: str, options: SessionOptions) -> None:
     """Store the options of a session, if it exists, and of its workspace."""
-    place = find(connection, workspace, session)
-    if place is not None:
-        keep_session_options(connection, place.session, options)
+    position = find(connection, workspace, session)
+    if position is not None:
+        keep_session_options(connection, position.session, options)
     connection.execute(
         "INSERT OR REPLACE INTO workspace_options VALUES (?, ?, ?, ?)", (workspace, *_columns(options))
     )

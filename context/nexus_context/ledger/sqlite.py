@@ -98,8 +98,12 @@ class SqliteLedger:
         try:
             stored = None if self._store is None else self._store(self._database.connections)
             if stored is not None:
-                before, self._database.connections, self._store = self._database.connections, stored, None
-                before.close()
+                memory_connections, self._database.connections, self._store = (
+                    self._database.connections,
+                    stored,
+                    None,
+                )
+                memory_connections.close()
         finally:
             self._storing.release()
 
@@ -153,11 +157,11 @@ class SqliteLedger:
         if path is not None:
             with suppress(OSError):  # one may have been made meanwhile; `settle` looks at it, too
                 daily_backups.forget(path, threads)
-        first = more = True
-        while more:  # each step is a transaction: other writers run in between
+        is_first_step = has_more = True
+        while has_more:  # each step is a transaction: other writers run in between
             with self._database.writing() as connection:
-                more = sessions.purge(connection, first=first)
-            first = False
+                has_more = sessions.purge(connection, first=is_first_step)
+            is_first_step = False
         self._database.connections.checkpoint()
 
     def clear(self, workspace: str, session: str) -> Session:
@@ -233,29 +237,29 @@ class SqliteLedger:
     def turns(self, workspace: str, session: str, *, last: int | None = None) -> Iterator[Turn]:
         with self._database.reading(session) as connection:
             position = sessions.require(connection, workspace, session)
-            parts = read_history.whole(connection, position)
-        first = 0 if last is None else max(0, position.seq - last)
-        return self._turns(parts, session, first, position.seq)
+            lineage = read_history.current_lineage(connection, position)
+        start = 0 if last is None else max(0, position.seq - last)
+        return self._turns(lineage, session, start, position.seq)
 
     # ------------------------------------------------------------ inside
 
     def __getattr__(self, name: str) -> Any:
         """A method that programs call by its former place, with a warning."""
-        part = _MOVED.get(name)
-        if part is None:
+        table = _MOVED.get(name)
+        if table is None:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        warnings.warn(f"ledger.{name} is ledger.{part}.{name}", DeprecationWarning, stacklevel=2)
-        return getattr(getattr(self, part), name)
+        warnings.warn(f"ledger.{name} is ledger.{table}.{name}", DeprecationWarning, stacklevel=2)
+        return getattr(getattr(self, table), name)
 
-    def _turns(self, parts: list[Segment], session: str, first: int, last: int) -> Iterator[Turn]:
+    def _turns(self, lineage: list[Segment], session: str, start: int, end: int) -> Iterator[Turn]:
         """Read turns in batches, each in its own transaction: the turns of a thread do not change."""
-        for after in range(first, last, read_history.BATCH):
+        for after in range(start, end, read_history.BATCH):
             cancellation.check()
-            until = min(last, after + read_history.BATCH)
+            until = min(end, after + read_history.BATCH)
             with self._database.reading(session) as connection:
-                turns = read_history.turns(connection, parts, after, until)
+                turns = read_history.turns(connection, lineage, after, until)
                 if len(turns) < until - after:
-                    if segments(connection, parts[-1].thread)[-1:] >= parts[-1:]:
+                    if segments(connection, lineage[-1].thread)[-1:] >= lineage[-1:]:
                         raise DamagedError(f"{until - after - len(turns)} turns are missing")
                     raise LedgerError(
                         f"The session {session!r} was deleted while it was read.", code="unknown-session"

@@ -115,24 +115,28 @@ def append(connection: apsw.Connection, workspace: str, session: str, turn: NewT
     if turn.opening is not None and not position.messages:
         turn = msgspec.structs.replace(turn, messages=(turn.opening, *turn.messages))
     moment = sessions.now()
-    after = _extended(connection, position, turn) or put_query(connection, position, turn, moment)
+    new_position = _extended(connection, position, turn) or put_query(connection, position, turn, moment)
     if not isinstance(turn.frozen, msgspec.UnsetType):
-        connection.execute(_FROZEN, (after.turn, turn.frozen))
-    if turn.report is not None and after.turn is not None:
-        usage_reports.write(connection, after.turn, turn.report)
-    advance(connection, after, moment)
+        connection.execute(_FROZEN, (new_position.turn, turn.frozen))
+    if turn.report is not None and new_position.turn is not None:
+        usage_reports.write(connection, new_position.turn, turn.report)
+    advance(connection, new_position, moment)
     if key is not None:
-        remember(connection, addressed, key, after, forked=forked)
+        remember(connection, addressed, key, new_position, forked=forked)
     if turn.options is not None:
         sessions.keep_session_options(connection, position.session, turn.options)
-    return _appended(position, after, forked=forked)
+    return _appended(position, new_position, forked=forked)
 
 
 def compact(connection: apsw.Connection, workspace: str, session: str, compaction: NewCompaction) -> Appended:
     position = sessions.require(connection, workspace, session)
-    last = state(connection, position).in_force
-    if last is not None and last == position.turn and _name(connection, last) == compaction.id:
-        answer = _answer(connection, last, forked=False)  # repeated: nothing is written
+    compaction_turn = state(connection, position).in_force
+    if (
+        compaction_turn is not None
+        and compaction_turn == position.turn
+        and _name(connection, compaction_turn) == compaction.id
+    ):
+        answer = _answer(connection, compaction_turn, forked=False)  # repeated: nothing is written
         if answer is not None:
             return answer
     if compaction.thread not in (None, position.key):
@@ -140,37 +144,37 @@ def compact(connection: apsw.Connection, workspace: str, session: str, compactio
     preserved = compaction.kept + _appended_since(connection, position, compaction)
     moment = sessions.now()
     turn = NewTurn(messages=(compaction.summary,), counter=compaction.counter)
-    after = put_compaction(
+    new_position = put_compaction(
         connection, position, turn, moment, name=compaction.id, kept=preserved, receipt=compaction.receipt
     )
-    advance(connection, after, moment)
-    return _appended(position, after)
+    advance(connection, new_position, moment)
+    return _appended(position, new_position)
 
 
 def _appended_since(
     connection: apsw.Connection, position: SessionPosition, compaction: NewCompaction
 ) -> Ranges:
-    """The positions of what was appended since a compaction was planned.
+    """The positions of the messages appended since a compaction was planned.
 
-    HeadMovedError if anything else happened.
+    HeadMovedError if the session changed in any other way.
     """
     if compaction.seq > position.seq:
         raise HeadMovedError(position.name)
-    first = position.messages
+    first_message = position.messages
     for ids in reversed(turn_ranges(segments(connection, position.thread), compaction.seq)):
-        types, first = row(connection, _SINCE, *ids)
+        types, first_message = row(connection, _SINCE, *ids)
         if types != "query":
             raise HeadMovedError(position.name)
-    first = first if compaction.messages is None else compaction.messages
-    return ((first, position.messages),) if first < position.messages else ()
+    first_message = first_message if compaction.messages is None else compaction.messages
+    return ((first_message, position.messages),) if first_message < position.messages else ()
 
 
 def undo(connection: apsw.Connection, workspace: str, session: str, compaction: str | None) -> Appended:
     position = sessions.require(connection, workspace, session)
     moment = sessions.now()
-    after = put_undo(connection, position, NewTurn(messages=(), counter=""), moment, name=compaction)
-    advance(connection, after, moment)
-    return _appended(position, after)
+    new_position = put_undo(connection, position, NewTurn(messages=(), counter=""), moment, name=compaction)
+    advance(connection, new_position, moment)
+    return _appended(position, new_position)
 
 
 def render_anew(connection: apsw.Connection, workspace: str, session: str) -> None:
@@ -198,28 +202,28 @@ def import_turns(
     on_progress: Callable[[int], None],
     continues: bool = False,
 ) -> None:
-    """Write turns from elsewhere to a new session; `on_progress` gets the number so far.
+    """Write turns from elsewhere to a new session; `on_progress` gets the number of turns so far.
 
-    `continues`: to the end of a session that is there.
+    With `continues` they are appended to an existing session.
     """
     if continues:
-        after = sessions.require(connection, workspace, session)
+        position = sessions.require(connection, workspace, session)
     else:
-        after = sessions.begin(connection, workspace, session, parameters=parameters)
+        position = sessions.begin(connection, workspace, session, parameters=parameters)
     moment = sessions.now()
     keys: set[str] = set()
     for count, turn in enumerate(turns, 1):
         if isinstance(turn, Turn):
-            after = _put_again(connection, after, turn, moment)
+            position = _put_again(connection, position, turn, moment)
         elif turn.key is None or turn.key not in keys:
-            after = put_query(connection, after, turn, moment)
-            if turn.report is not None and after.turn is not None:
-                usage_reports.write(connection, after.turn, turn.report)
+            position = put_query(connection, position, turn, moment)
+            if turn.report is not None and position.turn is not None:
+                usage_reports.write(connection, position.turn, turn.report)
             if turn.key is not None:
                 keys.add(turn.key)
-                remember(connection, after.session, turn.key, after, forked=False)
+                remember(connection, position.session, turn.key, position, forked=False)
         on_progress(count)
-    advance(connection, after, moment)
+    advance(connection, position, moment)
 
 
 def _put_again(
@@ -227,13 +231,19 @@ def _put_again(
 ) -> SessionPosition:
     """Write a turn of another session unchanged."""
     counts = turn.counts if len(turn.counts) == len(turn.messages) else (0,) * len(turn.messages)
-    new = as_new_turn(turn, counts)
+    new_turn = as_new_turn(turn, counts)
     if turn.type == "query":
-        return put_query(connection, position, new, moment)
+        return put_query(connection, position, new_turn, moment)
     if turn.type == "undo":
-        return put_undo(connection, position, new, moment, name=turn.compaction)
+        return put_undo(connection, position, new_turn, moment, name=turn.compaction)
     return put_compaction(
-        connection, position, new, moment, name=turn.compaction or "", kept=turn.kept, receipt=turn.receipt
+        connection,
+        position,
+        new_turn,
+        moment,
+        name=turn.compaction or "",
+        kept=turn.kept,
+        receipt=turn.receipt,
     )
 
 
@@ -255,8 +265,8 @@ def put_query(
     connection: apsw.Connection, position: SessionPosition, turn: NewTurn, moment: str
 ) -> SessionPosition:
     """Write a turn at a position; returns the position after it. So do the next two."""
-    before = state(connection, position)
-    return _put(connection, position, _Entry("query", turn, before, before), moment)
+    compaction_state = state(connection, position)
+    return _put(connection, position, _Entry("query", turn, compaction_state, compaction_state), moment)
 
 
 def put_compaction(
@@ -269,17 +279,17 @@ def put_compaction(
     kept: Ranges,
     receipt: Any,
 ) -> SessionPosition:
-    end = 0
-    for first, after in kept:
-        if not end <= first < after <= position.messages:
+    previous_end = 0
+    for start, end in kept:
+        if not previous_end <= start < end <= position.messages:
             raise ValueError(f"kept {kept} are not ascending ranges of {position.messages} messages")
-        end = after
-    number, before = _next(position), state(connection, position)
+        previous_end = end
+    number, state_before = _next(position), state(connection, position)
     tokens = sum(counted.tokens for counted in turn.messages)
-    compaction = (name, before.in_force, tokens, json_text(kept), json_text(receipt))
+    compaction = (name, state_before.in_force, tokens, json_text(kept), json_text(receipt))
     connection.execute(_COMPACTION, (number, *compaction))
     connection.execute(_FROZEN, (number, None))
-    entry = _Entry("compaction", turn, before, CompactionState(number), compaction=compaction)
+    entry = _Entry("compaction", turn, state_before, CompactionState(number), compaction=compaction)
     return _put(connection, position, entry, moment)
 
 
@@ -287,19 +297,21 @@ def put_undo(
     connection: apsw.Connection, position: SessionPosition, turn: NewTurn, moment: str, *, name: str | None
 ) -> SessionPosition:
     """`name`: the compaction to take back, by default the one in force."""
-    before = state(connection, position)
-    taken = below = before.in_force
-    existing = []
-    while taken is not None:
-        compaction, below = row(connection, "SELECT name, below FROM compaction WHERE turn = ?", taken)
+    state_before = state(connection, position)
+    undone_turn = turn_below = state_before.in_force
+    newer_compactions = []
+    while undone_turn is not None:
+        compaction, turn_below = row(
+            connection, "SELECT name, below FROM compaction WHERE turn = ?", undone_turn
+        )
         if name in (None, compaction):
             break
-        existing.append(compaction)
-        taken = below
-    if taken is None:
-        raise LedgerError(nothing_to_undo(name, reversed(existing)), code="unknown-compaction")
+        newer_compactions.append(compaction)
+        undone_turn = turn_below
+    if undone_turn is None:
+        raise LedgerError(nothing_to_undo(name, reversed(newer_compactions)), code="unknown-compaction")
     connection.execute(_FROZEN, (_next(position), None))
-    entry = _Entry("undo", turn, before, CompactionState(below, undone=True), undoes=taken)
+    entry = _Entry("undo", turn, state_before, CompactionState(turn_below, undone=True), undoes=undone_turn)
     return _put(connection, position, entry, moment)
 
 
@@ -308,10 +320,10 @@ def _put(
 ) -> SessionPosition:
     """Write a turn and its messages at a position; returns the position after them."""
     turn = entry.turn
-    first = (position.thread << SHIFT) + position.messages
+    first_id = (position.thread << SHIFT) + position.messages
     messages = [
-        row_of(counted.message, number, position.seq + 1, counted.tokens)
-        for number, counted in enumerate(turn.messages, first)
+        row_of(counted.message, message_id, position.seq + 1, counted.tokens)
+        for message_id, counted in enumerate(turn.messages, first_id)
     ]
     tokens = sum(counted.tokens for counted in turn.messages)
     *facts, outcome = _facts(turn)
@@ -327,7 +339,7 @@ def _put(
         turn.created or moment,
         *facts,
     )
-    summed = (_summed(each, turn.counter) for each in messages)
+    summed = (_summed(message, turn.counter) for message in messages)
     total = turn_sum(entry.before.sum, summed_columns(columns, outcome), entry.compaction, summed)
     connection.execute(_TURN, (_next(position), *columns, total, outcome))
     _put_messages(connection, messages, turn.counter, summary=entry.kind == "compaction")
@@ -345,36 +357,39 @@ def _extended(
 ) -> SessionPosition | None:
     """Write the messages to the turn that they extend; returns the position after them.
 
-    None if they belong in a new turn: another one has been appended since, a fork shares this one, or it is
-    long, or not what was written.
+    None if they belong in a new turn: another turn has been appended since, a fork shares this turn, or this
+    turn is too long or damaged.
     """
     if turn.extends != position.head or position.owner != position.thread or turn.key is not None:
         return None
-    number = (position.thread << SHIFT) + position.seq
-    extendable = row(connection, _EXTENDABLE, number)
+    turn_id = (position.thread << SHIFT) + position.seq
+    extendable = row(connection, _EXTENDABLE, turn_id)
     if extendable is None:
         return None
     *columns, last_outcome, total = extendable
-    kind, first, count, before, tokens, *in_force = columns[:8]
+    kind, first_message, count, tokens_before, tokens, *in_force = columns[:8]
     if count + len(turn.messages) > MOST_EXTENDED:
         return None
-    start = (position.thread << SHIFT) + first
-    stored = SummedMessages(connection, start, start + count).take(position.seq, count)
+    first_id = (position.thread << SHIFT) + first_message
+    stored = SummedMessages(connection, first_id, first_id + count).take(position.seq, count)
     sum_before = value(connection, _SUM_BEFORE, position.thread, position.seq - 1)
     if total != turn_sum(sum_before, summed_columns(tuple(columns), last_outcome), None, stored):
         return None
     messages = [
-        row_of(counted.message, message_number, position.seq, counted.tokens)
-        for message_number, counted in enumerate(turn.messages, start + count)
+        row_of(counted.message, message_id, position.seq, counted.tokens)
+        for message_id, counted in enumerate(turn.messages, first_id + count)
     ]
     added = sum(counted.tokens for counted in turn.messages)
-    known = (*columns[9:], last_outcome)
-    *facts, outcome = (old if new is None else new for new, old in zip(_facts(turn), known, strict=True))
+    stored_facts = (*columns[9:], last_outcome)
+    *facts, outcome = (
+        stored_fact if new_fact is None else new_fact
+        for new_fact, stored_fact in zip(_facts(turn), stored_facts, strict=True)
+    )
     sizes = count + len(messages), tokens + added
-    columns = [kind, first, sizes[0], before, sizes[1], *in_force, columns[8], *facts]
-    summed = (*stored, *(_summed(each, turn.counter) for each in messages))
+    columns = [kind, first_message, sizes[0], tokens_before, sizes[1], *in_force, columns[8], *facts]
+    summed = (*stored, *(_summed(message, turn.counter) for message in messages))
     total = turn_sum(sum_before, summed_columns(tuple(columns), outcome), None, summed)
-    connection.execute(_EXTEND, (*sizes, *facts, total, outcome, number))
+    connection.execute(_EXTEND, (*sizes, *facts, total, outcome, turn_id))
     _put_messages(connection, messages, turn.counter, summary=False)
     return position._replace(messages=position.messages + len(messages), tokens=position.tokens + added)
 
@@ -399,9 +414,9 @@ def _put_messages(
     if not messages:
         return
     shared = (summary, _counter(connection, counter))
-    connection.executemany(_MESSAGE, ((*each, *shared) for each in messages))
-    connection.executemany(_FOUND, ((each.id, each.text) for each in messages))
-    parts = [(each.id, part) for each in messages if (part := split_runs(each.text)) is not None]
+    connection.executemany(_MESSAGE, ((*message, *shared) for message in messages))
+    connection.executemany(_FOUND, ((message.id, message.text) for message in messages))
+    parts = [(message.id, part) for message in messages if (part := split_runs(message.text)) is not None]
     if parts:
         connection.executemany(_PART, parts)
 
@@ -423,13 +438,13 @@ def _next(position: SessionPosition) -> int:
     return (position.thread << SHIFT) + position.seq + 1
 
 
-def advance(connection: apsw.Connection, after: SessionPosition, moment: str) -> None:
+def advance(connection: apsw.Connection, position: SessionPosition, moment: str) -> None:
     """Move the end of the session to a position."""
     connection.execute(
         "UPDATE thread SET seq = ?, messages = ?, tokens = ? WHERE id = ?",
-        (after.seq, after.messages, after.tokens, after.thread),
+        (position.seq, position.messages, position.tokens, position.thread),
     )
-    sessions.touch(connection, after.session, moment)
+    sessions.touch(connection, position.session, moment)
 
 
 def _counter(connection: apsw.Connection, name: str) -> int:
@@ -443,25 +458,31 @@ def _counter(connection: apsw.Connection, name: str) -> int:
 # ---------------------------------------------------------------- answers
 
 
-def _appended(position: SessionPosition, after: SessionPosition, *, forked: bool = False) -> Appended:
-    return Appended(after.name, turn_name(after.key, after.seq), after.head, position.head, forked=forked)
+def _appended(position: SessionPosition, new_position: SessionPosition, *, forked: bool = False) -> Appended:
+    return Appended(
+        new_position.name,
+        turn_name(new_position.key, new_position.seq),
+        new_position.head,
+        position.head,
+        forked=forked,
+    )
 
 
 def remember(
-    connection: apsw.Connection, session: int, key: str, after: SessionPosition, *, forked: bool
+    connection: apsw.Connection, session: int, key: str, new_position: SessionPosition, *, forked: bool
 ) -> None:
-    """Store the key of an append: repeating it returns the turn before `after`."""
+    """Store the key of an append: repeating it returns the turn that ends at `new_position`."""
     connection.execute(
         # not OR REPLACE: it would flush the index of words before each turn of an import
         "INSERT INTO key (session, key, turn, forked) VALUES (?, ?, ?, ?)",
-        (session, key, after.turn, forked),
+        (session, key, new_position.turn, forked),
     )
 
 
 def _repeated(
     connection: apsw.Connection, session: int, key: str, messages: Sequence[Counted]
 ) -> Appended | None:
-    """The answer to the append with this key; None for a new key, or if that turn was deleted.
+    """The answer to an earlier append with this key; None for a new key or a deleted turn.
 
     LedgerError if that append had another number of messages.
     """
@@ -471,16 +492,18 @@ def _repeated(
     answer = _answer(connection, key_row[0], forked=bool(key_row[1]))
     if answer is None:
         connection.execute("DELETE FROM key WHERE session = ? AND key = ?", (session, key))
-    elif (before := _own(connection, key_row[0], answer, messages)) != len(messages):
-        raise key_reused(key, before, len(messages))
+    elif (earlier_count := _count_appended(connection, key_row[0], answer, messages)) != len(messages):
+        raise key_reused(key, earlier_count, len(messages))
     return answer
 
 
-def _own(connection: apsw.Connection, turn: int, answer: Appended, messages: Sequence[Counted]) -> int:
-    """How many messages an append had, without an opening one, as far as `messages` shows."""
-    first = answer.before.messages
-    count = answer.head.messages - first
-    if first or count < 2 or not messages:
+def _count_appended(
+    connection: apsw.Connection, turn: int, answer: Appended, messages: Sequence[Counted]
+) -> int:
+    """Count the messages of an earlier append, without an opening message that the ledger added to it."""
+    first_message = answer.before.messages
+    count = answer.head.messages - first_message
+    if first_message or count < 2 or not messages:
         return count
     number = (turn >> SHIFT) << SHIFT
     written = row(connection, "SELECT role, said, data FROM message WHERE id = ?", number)
@@ -494,16 +517,20 @@ def _answer(connection: apsw.Connection, turn: int, *, forked: bool) -> Appended
     columns = row(connection, _ANSWER, turn)
     if columns is None:
         return None
-    first, messages, before, tokens, key, base_seq, parent, session = columns
+    first_message, messages, tokens_before, tokens, key, base_seq, parent, session = columns
     seq = turn & ((1 << SHIFT) - 1)
     owner = key if seq - 1 > base_seq else parent
     name = turn_name(key, seq)
-    last = None if owner is None else turn_name(owner, seq - 1)
+    previous_turn = None if owner is None else turn_name(owner, seq - 1)
     return Appended(
         session=session,
         turn=name,
-        head=Head(thread=key, turn=name, seq=seq, messages=first + messages, tokens=before + tokens),
-        before=Head(thread=key, turn=last, seq=seq - 1, messages=first, tokens=before),
+        head=Head(
+            thread=key, turn=name, seq=seq, messages=first_message + messages, tokens=tokens_before + tokens
+        ),
+        before=Head(
+            thread=key, turn=previous_turn, seq=seq - 1, messages=first_message, tokens=tokens_before
+        ),
         repeated=True,
         forked=forked,
     )

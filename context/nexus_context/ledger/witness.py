@@ -49,9 +49,10 @@ LEFT JOIN turn ON turn.id = (iif(thread.seq > thread.base_seq, thread.id, thread
 
 
 class Mark(NamedTuple):
-    """A write: its number and token, and the last turn of the changed session with the sum of that turn.
+    """An acknowledged write: its number, its token, and the last turn of the changed session.
 
-    `size` and `modified` (nanoseconds) are those of the ledger's file afterwards; 0 if unknown.
+    `sum` is the sum of that turn. `size` and `modified` (nanoseconds) are those of the ledger's file
+    afterwards; 0 if unknown.
     """
 
     number: int
@@ -87,7 +88,7 @@ def mark(connection: apsw.Connection, *, changed: bool) -> tuple[bytes, Mark]:
     ledger, number, token, turn, total = _row(connection, _NEWEST)
     turn, total = turn or 0, total or b""
     are_bytes = isinstance(ledger, bytes) and isinstance(total, bytes)
-    if not are_bytes or not all(isinstance(one, int) for one in (number, token, turn)):
+    if not are_bytes or not all(isinstance(column, int) for column in (number, token, turn)):
         raise apsw.CorruptError("the ledger's id or its newest mark is something else")
     return ledger, Mark(number, token, turn, total)
 
@@ -99,15 +100,15 @@ def lost(connection: apsw.Connection, version: int, claim: Claim | None) -> str 
     number = claim.mark.number
     if version < 4:  # from before witnesses existed
         return "it is older than the acknowledged writes"
-    ledger, last = _row(connection, "SELECT id, (SELECT ifnull(max(number), 0) FROM mark) FROM ledger")
+    ledger, last_number = _row(connection, "SELECT id, (SELECT ifnull(max(number), 0) FROM mark) FROM ledger")
     if ledger != claim.ledger:
         return "another ledger lies in its place"
-    if last < number:
-        return f"it ends with write {last:,}, but write {number:,} was acknowledged"
+    if last_number < number:
+        return f"it ends with write {last_number:,}, but write {number:,} was acknowledged"
     token = value(connection, "SELECT token FROM mark WHERE number = ?", number)
     if token not in (None, claim.mark.token):
         return f"it continued from an older copy: its write {number:,} is a different one"
-    if last == number and claim.mark.turn:
+    if last_number == number and claim.mark.turn:
         turn = row(connection, "SELECT ifnull(sum, x'') FROM turn WHERE id = ?", claim.mark.turn)
         if turn != (claim.mark.sum,):
             return "its newest turn is not what was written"
@@ -251,7 +252,7 @@ class Witness:
         written = _claim(file.read(_SLOT * (SLOTS + 1)))
         if written is None:  # torn by a power cut at its creation
             file.seek(0)
-            file.write(_new(ledger))
+            file.write(_new_witness(ledger))
             written = Claim(ledger, Mark(0, 0))
         if written.ledger != ledger:
             file.close()
@@ -271,7 +272,7 @@ class Witness:
         descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600)
         try:
             with open(descriptor, "wb") as file:
-                file.write(_new(ledger))
+                file.write(_new_witness(ledger))
                 file.flush()
                 os.fsync(file.fileno())
             with suppress(FileExistsError):
@@ -281,7 +282,7 @@ class Witness:
                 os.unlink(fresh)
 
 
-def _new(ledger: bytes) -> bytes:
+def _new_witness(ledger: bytes) -> bytes:
     """The content of a new witness."""
     return _sealed(_HEADER, _MAGIC, ledger).ljust(_SLOT * (SLOTS + 1), b"\0")
 
