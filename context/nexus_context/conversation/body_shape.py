@@ -90,45 +90,45 @@ def _has_plain_text(part: Any) -> bool:
 
 
 def added_tokens(message: Message, counter: TokenCounter, shape: BodyShape) -> int:
-    """What a body of this shape adds to the tokens of a message; below 0 if it leaves something out."""
+    """Tokens that a body of this shape adds to a message; below 0 if it leaves parts out."""
     if not shape.format:
         return 0
-    added, rest = 0, sent_message(message)
+    added, body_message = 0, sent_message(message)
     if message.name is not None and message.role != "tool":
         if takes_name(shape.format, message.name):
             added = counter.count(message.name)
         else:
-            rest = with_speaker(rest)
+            body_message = with_speaker(body_message)
     apart = changes_apart(message) if shape.note else None
     if apart is not None:
-        note, rest = apart
+        note, body_message = apart
         added += count_message(counter, shape.note.format(text=content_of(note)))
-    content: Any = content_of(rest)
-    if rest.role == "tool" and parts.is_blank(content):
+    content: Any = content_of(body_message)
+    if body_message.role == "tool" and parts.is_blank(content):
         content = shape.empty_result
     elif isinstance(content, list):
         content, texts = _reshaped(content, shape)
         added += sum(count_message(counter, text) for text in texts)
-        if texts and not content and not rest.tool_calls:
+        if texts and not content and not body_message.tool_calls:
             return added - count_message(counter, sent_content(message))
-    added += count_message(counter, content, rest.tool_calls, rest.role)
+    added += count_message(counter, content, body_message.tool_calls, body_message.role)
     return added - count_message(counter, sent_content(message), message.tool_calls, message.role)
 
 
 def _reshaped(content: list[Any], shape: BodyShape) -> tuple[list[Any], list[str]]:
     """The parts that stay in a message, and compactions of other providers as texts of their own."""
-    kept: list[Any] = []
+    kept_parts: list[Any] = []
     texts: list[str] = []
     for part in content:
         kind = parts.read_part(part) if isinstance(part, dict) and is_opaque(part) else None
         match kind:
             case parts.ThinkingPart(provider, signed):
                 if signed is not None and provider == shape.provider:
-                    kept.append(part)
-            case parts.CompactionPart(provider, own) if own is None or provider != shape.provider:
-                texts += [] if own is None else [compaction_text(kind)]
+                    kept_parts.append(part)
+            case parts.CompactionPart(provider, own_part) if own_part is None or provider != shape.provider:
+                texts += [] if own_part is None else [compaction_text(kind)]
             case parts.TextPart(text) if shape.provider != "gemini":
-                kept.append(text_part(text))
+                kept_parts.append(text_part(text))
             case _:
-                kept.append(part)
-    return kept, texts
+                kept_parts.append(part)
+    return kept_parts, texts

@@ -98,8 +98,10 @@ def without_reasoning(message: Message) -> Message:
 
 
 class Reasoning(NamedTuple):
-    """The indexes, among the sound messages of a view, of those whose reasoning must not be sent; the number
-    of the others with reasoning.
+    """Which reasoning of a view lapsed.
+
+    `lapsed` are the indexes, among the view's sound messages, of those whose reasoning must not be sent.
+    `holding` is the number of the others with reasoning.
     """
 
     lapsed: tuple[int, ...] = ()
@@ -121,12 +123,12 @@ def without_lapsed(view: View, reasoning: Reasoning, counter: TokenCounter) -> V
     indexes, origins = view.indexes(), view.sound_messages().origins
     added, history = dict(view.added), view.history
     saved = 0
-    for place in reasoning.lapsed:
-        index = indexes[origins[place]]
+    for position in reasoning.lapsed:
+        index = indexes[origins[position]]
         if index is None:
             continue
-        rest = without_reasoning(history.sent[index])
-        tokens = history.reasoning_tokens(counter, index, rest)
+        bare_message = without_reasoning(history.sent[index])
+        tokens = history.reasoning_tokens(counter, index, bare_message)
         added[index] = added.get(index, 0) - tokens
         saved += tokens
     return msgspec.structs.replace(view, added=added, tokens=view.tokens - saved)
@@ -174,14 +176,14 @@ def bind_answers(
     for at, message in enumerate(bound):
         if summary is not None and at == len(bound) - kept and fingerprint:
             fingerprint = _next(_begin(request.base), summary)
-        sent = sent_message(message)
-        if not request.appended and not at and sent == request.current:
+        sent_form = sent_message(message)
+        if not request.appended and not at and sent_form == request.current:
             continue
         if fingerprint:
             if has_reasoning(message):
                 bound[at] = msgspec.structs.replace(message, answers=fingerprint.hex())
-            fingerprint = _next(fingerprint, sent)
-        news.append(sent)
+            fingerprint = _next(fingerprint, sent_form)
+        news.append(sent_form)
     rest, appended = (*request.rest, *news), request.appended + len(bound)
     return bound, msgspec.structs.replace(request, rest=rest, appended=appended)
 
@@ -222,8 +224,8 @@ def _begin(base: str) -> bytes:
 def _next(fingerprint: bytes, message: Message) -> bytes:
     """The fingerprint behind one more message."""
     role, calls = message.role, message.tool_calls
-    sent = (role, message.content, calls, message.tool_call_id, message.name)
-    return blake2b(_encode(sent), digest_size=16, key=fingerprint).digest()
+    fields = (role, message.content, calls, message.tool_call_id, message.name)
+    return blake2b(_encode(fields), digest_size=16, key=fingerprint).digest()
 
 
 def _is_reasoning(part: Any) -> bool:

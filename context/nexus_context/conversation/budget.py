@@ -260,11 +260,13 @@ def corrected(spent: TokenUsage, correction: Correction, counter: TokenCounter) 
 
 
 def history_rows(view: View, counter: TokenCounter) -> list[UsageRow]:
-    """The rows of the sent part of a conversation: what precedes a cut, the messages, and what these were
-    sent with: event and memory text of earlier turns, and what notes said of changed instructions and tools.
+    """The rows of the part of a conversation that is sent.
+
+    Rows before a cut come first, then the messages. Event and memory text of earlier turns, and notes on
+    changed instructions and tools, have rows of their own.
     """
     rows: list[tuple[str, int, int]] = []
-    rest = view.tokens
+    message_tokens = view.tokens
     count = view.end - view.start + (view.anchor is not None)
     if not view.start:
         count += view.head
@@ -274,13 +276,16 @@ def history_rows(view: View, counter: TokenCounter) -> list[UsageRow]:
         label = f"names and values of {_messages(view.removed)} not sent"
         rows.append((label, view.note_tokens, view.head))
     event, memory, changes = view.preamble_tokens(counter)
-    rest -= sum(tokens for _, tokens, _ in rows) + event + memory + changes
+    message_tokens -= sum(tokens for _, tokens, _ in rows) + event + memory + changes
     if count:
-        rows.append((_messages(count), rest, view.start if view.anchor is None else view.anchor))
+        rows.append((_messages(count), message_tokens, view.start if view.anchor is None else view.anchor))
     exact = counter.exact and not view.history.images
     replayed = ((EARLIER_EVENTS, event), (EARLIER_MEMORY, memory), (EARLIER_CHANGES, changes))
     return [
-        *(UsageRow("history", label, tokens, exact, message=first) for label, tokens, first in rows),
+        *(
+            UsageRow("history", label, tokens, exact, message=first_message)
+            for label, tokens, first_message in rows
+        ),
         *(UsageRow("history", label, tokens, counter.exact) for label, tokens in replayed if tokens),
     ]
 

@@ -56,50 +56,54 @@ def messages_from(messages: Any) -> tuple[Message, ...]:
     return tuple(map(whole_message, messages))
 
 
-def message_from(message: Any, place: str) -> Message:
+def message_from(message: Any, value_path: str) -> Message:
     """A message with values that are JSON; the same object if they are. RequestError names what is not."""
     if _is_plain(message):
         return message  # type: ignore[no-any-return]
     if not isinstance(message, Message):
-        raise bad(f'{place} is {kind_of(message)}; it must be a Message: Message("user", "…").')
+        raise bad(f'{value_path} is {kind_of(message)}; it must be a Message: Message("user", "…").')
     role: Any = message.role
     if not isinstance(role, str) or role not in ROLES:
-        raise bad(f"{place}.role is {role!r}; it must be one of {', '.join(ROLES)}.")
+        raise bad(f"{value_path}.role is {role!r}; it must be one of {', '.join(ROLES)}.")
     content = message.content
     if content is not None and content is not UNSET:
-        content = content_from(content, f"{place}.content")
+        content = content_from(content, f"{value_path}.content")
     for field in ("tool_call_id", "name"):
         if getattr(message, field) is not None:
-            text_from(getattr(message, field), f"{place}.{field}")
+            text_from(getattr(message, field), f"{value_path}.{field}")
     calls: Any = message.tool_calls
     if not isinstance(calls, list | tuple):
         raise bad(
-            f"{place}.tool_calls is {kind_of(calls)}; it must be a list of ToolCall(id, name, arguments)."
+            f"{value_path}.tool_calls is {kind_of(calls)}; it must be a list of "
+            "ToolCall(id, name, arguments)."
         )
     for index, call in enumerate(calls):
         if not isinstance(call, ToolCall) and not _is_sdk_object(call):
-            what = f"{place}.tool_calls[{index}] is {kind_of(call)}"
+            problem = f"{value_path}.tool_calls[{index}] is {kind_of(call)}"
             raise bad(
-                f"{what}; it must be ToolCall(id, name, arguments). add_assistant_message takes {FORM}."
+                f"{problem}; it must be ToolCall(id, name, arguments). add_assistant_message takes {FORM}."
             )
-    tool_calls = tuple(_tool_call(call, f"{place}.tool_calls[{index}]") for index, call in enumerate(calls))
+    tool_calls = tuple(
+        _tool_call(call, f"{value_path}.tool_calls[{index}]") for index, call in enumerate(calls)
+    )
     return msgspec.structs.replace(message, role=ROLES[role], content=content, tool_calls=tool_calls)
 
 
-def content_from(content: Any, place: str = "content") -> str | list[Any]:
+def content_from(content: Any, value_path: str = "content") -> str | list[Any]:
     """Text, or a copy of a list of parts."""
     if isinstance(content, str):
         return str.__str__(content)
     if isinstance(content, Mapping):
-        raise bad(f"{place} is a single part; put it in a list: [{{…}}].")
+        raise bad(f"{value_path} is a single part; put it in a list: [{{…}}].")
     if not isinstance(content, Sequence) or isinstance(content, bytes | bytearray | memoryview):
-        raise bad(f"{place} is {kind_of(content)}; it must be text or a list of parts.")
+        raise bad(f"{value_path} is {kind_of(content)}; it must be text or a list of parts.")
     for index, part in enumerate(content):
         if not isinstance(part, str | dict) and not _is_sdk_object(part):
             raise bad(
-                f'{place}[{index}] is {kind_of(part)}; a part is an object such as {{"type": "text", …}}.'
+                f"{value_path}[{index}] is {kind_of(part)}; a part is an object such as "
+                '{"type": "text", …}.'
             )
-    parts: list[Any] = copied(list(content), place)
+    parts: list[Any] = copied(list(content), value_path)
     return parts
 
 
@@ -142,16 +146,16 @@ def check_usage(usage: Any) -> None:
     usage.check()
 
 
-def copied(value: Any, place: str, code: str = "bad-message") -> Any:
+def copied(value: Any, value_path: str, code: str = "bad-message") -> Any:
     """A deep copy as JSON; a value that JSON cannot hold is refused."""
     if isinstance(value, str):
         return value
     try:
         return _in_lists(msgspec.to_builtins(value, str_keys=True, enc_hook=_dumped))
     except RecursionError:
-        raise bad(f"{place} is nested too deeply.", code) from None
+        raise bad(f"{value_path} is nested too deeply.", code) from None
     except (TypeError, ValueError) as error:
-        raise bad(f"{place} holds a value that is not JSON: {error}.", code) from None
+        raise bad(f"{value_path} holds a value that is not JSON: {error}.", code) from None
 
 
 def kind_of(value: Any) -> str:
@@ -236,26 +240,26 @@ def _in_lists(value: Any) -> Any:
     return value
 
 
-def _tool_call(call: Any, place: str) -> ToolCall:
+def _tool_call(call: Any, value_path: str) -> ToolCall:
     if isinstance(call, ToolCall):
         for key, text in (("id", call.id), ("name", call.name)):
-            text_from(text, f"{place}.{key}")
-        return ToolCall(call.id, call.name, copied(call.arguments, f"{place}.arguments"))
+            text_from(text, f"{value_path}.{key}")
+        return ToolCall(call.id, call.name, copied(call.arguments, f"{value_path}.arguments"))
     if _is_sdk_object(call):
-        call = copied(call, place)
+        call = copied(call, value_path)
     if not isinstance(call, Mapping):
-        raise bad(f"{place} is {kind_of(call)}; it must be {FORM}.")
+        raise bad(f"{value_path} is {kind_of(call)}; it must be {FORM}.")
     function = call.get("function")
     source = function if isinstance(function, Mapping) else call
     if source is call and (unknown := [str(key) for key in call if key not in ("id", "type", *_KEYS)]):
-        raise bad(f"{place} has unknown keys: {', '.join(unknown)}; it must be {FORM}.")
+        raise bad(f"{value_path} has unknown keys: {', '.join(unknown)}; it must be {FORM}.")
     for key, value in (("id", call.get("id")), ("name", source.get("name"))):
         if not isinstance(value, str):
-            raise bad(f"{key} of {place} is {kind_of(value)}, not text; a call is {FORM}.")
+            raise bad(f"{key} of {value_path} is {kind_of(value)}, not text; a call is {FORM}.")
     arguments = source.get("arguments", {})
     if source is function and isinstance(arguments, str):
         arguments = object_of(arguments)
-    return ToolCall(call["id"], source["name"], copied(arguments, f"{place}.arguments"))
+    return ToolCall(call["id"], source["name"], copied(arguments, f"{value_path}.arguments"))
 
 
 def object_of(text: str) -> Any:

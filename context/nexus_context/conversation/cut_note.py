@@ -44,7 +44,9 @@ class CutNote:
     def extend(self, messages: Sequence[Message]) -> None:
         """Read the next messages that are cut."""
         self._names.extend(messages)
-        of_tools = [without_secrets(each) for each in messages if each.role == "tool" or each.tool_calls]
+        of_tools = [
+            without_secrets(message) for message in messages if message.role == "tool" or message.tool_calls
+        ]
         failures = activity_of(of_tools, self._failures, most=READ).failures
         self._failures = [failure for failure in failures if not failure.resolved][-MOST_FAILURES:]
 

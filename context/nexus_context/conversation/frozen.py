@@ -86,13 +86,14 @@ def settled(frozen: Frozen | None, proposal: Proposal | None, messages: Iterable
         return state
     preambles = (message.preamble for message in messages)
     has_note = any(
-        one is not None and (one.frozen, one.changes) == (state.number, proposal.note) for one in preambles
+        preamble is not None and (preamble.frozen, preamble.changes) == (state.number, proposal.note)
+        for preamble in preambles
     )
     return state if has_note else frozen
 
 
 def frozen_text(frozen: Frozen | None) -> str | None:
-    """The state as the ledger stores it, in JSON; None if there is none, or if JSON cannot hold it."""
+    """The state as JSON for the ledger; None if there is none, or if JSON cannot hold it."""
     try:
         return None if frozen is None else msgspec.json.encode(frozen).decode()
     except (UnicodeEncodeError, TypeError):  # a name that is not Unicode
@@ -111,8 +112,8 @@ def note_of(changes: Sequence[Change]) -> str:
     """What a model is told of these changes; "" if there are none."""
     if not changes:
         return ""
-    said = "\n\n".join(change.text for change in changes)
-    return f"{_START}\n{_line('head')}\n\n{said}\n{_END}"
+    change_texts = "\n\n".join(change.text for change in changes)
+    return f"{_START}\n{_line('head')}\n\n{change_texts}\n{_END}"
 
 
 def changes_between(
@@ -152,14 +153,14 @@ def _part_changes(before: Mapping[RowKey, str], now: Mapping[RowKey, str]) -> li
     for key, text in now.items():
         earlier = before.get(key)
         if earlier is None:
-            changes.append(_part(key, "added", f"{_line('part_added', _name(key))}\n{text}"))
+            changes.append(_part_change(key, "added", f"{_line('part_added', _name(key))}\n{text}"))
         elif earlier != text:
-            changes.append(_part(key, "changed", _changed_text(_name(key), earlier, text)))
+            changes.append(_part_change(key, "changed", _changed_text(_name(key), earlier, text)))
     gone = (key for key in before if key not in now)
-    return [*changes, *(_part(key, "removed", _line("part_removed", _name(key))) for key in gone)]
+    return [*changes, *(_part_change(key, "removed", _line("part_removed", _name(key))) for key in gone)]
 
 
-def _part(key: RowKey, kind: ChangeKind, text: str) -> Change:
+def _part_change(key: RowKey, kind: ChangeKind, text: str) -> Change:
     return Change(kind, key[2], text, path=key[3])
 
 
@@ -172,24 +173,26 @@ def _name(key: RowKey) -> str:
 
 
 def _changed_text(name: str, before: str, now: str) -> str:
-    whole = f"{_line('part_changed', name)}\n{now}"
-    old, new = before.split("\n"), now.split("\n")
-    old_lines, new_lines = {*old, ""}, {*new, ""}
-    if [line for line in old if line in new_lines] != [line for line in new if line in old_lines]:
-        return whole  # a line moved, or remains elsewhere
-    removed = [line for line in old if line not in new_lines]
-    said = ["\n".join([_line("lines_removed", name), *removed])] if removed else []
-    if len(old_lines | new_lines) > len(old_lines):
-        said.append("\n".join([_line("lines_added", name), *_with_headings(new, old_lines)]))
-    by_line = "\n\n".join(said)
-    return by_line if len(by_line) < len(whole) else whole
+    full_text = f"{_line('part_changed', name)}\n{now}"
+    old_lines, new_lines = before.split("\n"), now.split("\n")
+    old_line_set, new_line_set = {*old_lines, ""}, {*new_lines, ""}
+    if [line for line in old_lines if line in new_line_set] != [
+        line for line in new_lines if line in old_line_set
+    ]:
+        return full_text  # a line moved, or remains elsewhere
+    removed = [line for line in old_lines if line not in new_line_set]
+    line_changes = ["\n".join([_line("lines_removed", name), *removed])] if removed else []
+    if len(old_line_set | new_line_set) > len(old_line_set):
+        line_changes.append("\n".join([_line("lines_added", name), *_with_headings(new_lines, old_line_set)]))
+    by_line = "\n\n".join(line_changes)
+    return by_line if len(by_line) < len(full_text) else full_text
 
 
-def _with_headings(lines: Sequence[str], known: Container[str]) -> Iterator[str]:
-    """The lines that are not known, after the heading that they stand under, if it is not the part's own."""
+def _with_headings(lines: Sequence[str], known_lines: Container[str]) -> Iterator[str]:
+    """The new lines, each group after its heading, except the heading of the whole part."""
     heading = None
     for number, line in enumerate(lines):
-        if line not in known:
+        if line not in known_lines:
             if heading is not None:
                 yield heading
             yield line
@@ -203,21 +206,21 @@ def _with_headings(lines: Sequence[str], known: Container[str]) -> Iterator[str]
 
 def _tool_changes(before: Sequence[Tool], now: Sequence[Tool], sent: Sequence[Tool]) -> list[Change]:
     callable_tools = {name_of(tool): sent_fields(tool) for tool in sent}
-    old = {name_of(tool): tool for tool in before}
-    new = {name_of(tool): tool for tool in now}
+    tools_before = {name_of(tool): tool for tool in before}
+    tools_now = {name_of(tool): tool for tool in now}
     changes = []
-    for name, tool in new.items():
-        if name not in old and callable_tools.get(name) == sent_fields(tool):
-            changes.append(_tool(name, "added", _line("tool_back", name)))
-        elif name not in old:
-            changes.append(_tool(name, "added", f"{_line('tool_added', name)}\n{_json(tool)}"))
-        elif old[name] != tool and sent_fields(old[name]) != sent_fields(tool):
-            changes.append(_tool(name, "changed", f"{_line('tool_changed', name)}\n{_json(tool)}"))
-    gone = (name for name in old if name not in new)
-    return [*changes, *(_tool(name, "removed", _line("tool_removed", name)) for name in gone)]
+    for name, tool in tools_now.items():
+        if name not in tools_before and callable_tools.get(name) == sent_fields(tool):
+            changes.append(_tool_change(name, "added", _line("tool_back", name)))
+        elif name not in tools_before:
+            changes.append(_tool_change(name, "added", f"{_line('tool_added', name)}\n{_json(tool)}"))
+        elif tools_before[name] != tool and sent_fields(tools_before[name]) != sent_fields(tool):
+            changes.append(_tool_change(name, "changed", f"{_line('tool_changed', name)}\n{_json(tool)}"))
+    gone = (name for name in tools_before if name not in tools_now)
+    return [*changes, *(_tool_change(name, "removed", _line("tool_removed", name)) for name in gone)]
 
 
-def _tool(name: str, kind: ChangeKind, text: str) -> Change:
+def _tool_change(name: str, kind: ChangeKind, text: str) -> Change:
     return Change(kind, name, text, is_tool=True)
 
 

@@ -99,17 +99,17 @@ class Grouping:
     def _add_calls(self, message: Message, index: int) -> None:
         if not self._open:
             self._oldest_open = index
-        sent: list[str] = []
+        call_ids: list[str] = []
         for call in message.tool_calls:
             if not call.id or call.id in self._open or message.role != "assistant":
                 self._note(index)
             opened = self._newest[call.id] = _Call(index, self._fresh(call.id))
             self._open.setdefault(call.id, []).append(opened)
-            sent.append(opened.name)
-        if sent != [call.id for call in message.tool_calls]:
+            call_ids.append(opened.name)
+        if call_ids != [call.id for call in message.tool_calls]:
             calls = (
                 msgspec.structs.replace(call, id=name)
-                for call, name in zip(message.tool_calls, sent, strict=True)
+                for call, name in zip(message.tool_calls, call_ids, strict=True)
             )
             self.renamed[index] = msgspec.structs.replace(message, tool_calls=tuple(calls))
 
@@ -127,21 +127,21 @@ class Grouping:
 
     def _add_result(self, message: Message, index: int) -> None:
         name = message.tool_call_id or ""
-        call, whole = self._answered(name), True
+        call, may_merge = self._answered(name), True
         if call is None:
             self._note(index)
-            call, whole = self._belongs_to(name), not name
+            call, may_merge = self._belongs_to(name), not name
         elif call.start == self.groups[-1] and call.name == name:
             return  # nearly always
         if call is not None and name and name != call.name:
             self.renamed[index] = msgspec.structs.replace(message, tool_call_id=call.name)
-        if call is None or not (whole or call.start >= self.groups[-1]):
+        if call is None or not (may_merge or call.start >= self.groups[-1]):
             self.groups.append(index)
             return
-        first = bisect_right(self.groups, call.start) - 1
-        if first + 1 < len(self.groups):  # other messages came between
-            del self.groups[first + 1 :]
-            del self.turns[bisect_right(self.turns, self.groups[first]) :]
+        group_index = bisect_right(self.groups, call.start) - 1
+        if group_index + 1 < len(self.groups):  # other messages came between
+            del self.groups[group_index + 1 :]
+            del self.turns[bisect_right(self.turns, self.groups[group_index]) :]
             self._note(call.start)
             self._note(index)
 
@@ -151,7 +151,11 @@ class Grouping:
         if not waiting:
             return None
         newest = waiting[-1].start
-        at = 0 if len(waiting) == 1 else next(at for at, each in enumerate(waiting) if each.start == newest)
+        at = (
+            0
+            if len(waiting) == 1
+            else next(at for at, open_call in enumerate(waiting) if open_call.start == newest)
+        )
         call = waiting.pop(at)
         if not waiting:
             del self._open[name]
@@ -177,9 +181,9 @@ class Grouping:
         self._oldest_open = min((calls[0].start for calls in self._open.values()), default=index)
 
     def _note(self, index: int) -> None:
-        place = bisect_left(self.broken, index)
-        if place == len(self.broken) or self.broken[place] != index:
-            self.broken.insert(place, index)
+        position = bisect_left(self.broken, index)
+        if position == len(self.broken) or self.broken[position] != index:
+            self.broken.insert(position, index)
 
 
 def _is_plain(message: Message) -> bool:

@@ -15,11 +15,14 @@ _encode = msgspec.json.Encoder().encode
 
 
 def without_halves(value: Any) -> Any:
-    """A text, or a JSON value of any depth with all its texts and names; without a half, an equal value."""
+    """Replace half surrogate pairs in a text, or in all texts and names of a JSON value of any depth.
+
+    A value without halves stays equal.
+    """
     if not isinstance(value, dict | list | tuple):
         return _whole_text(value)
-    whole = _emptied(value)
-    waiting: list[tuple[Any, Any]] = [(value, whole)]
+    repaired = _emptied(value)
+    waiting: list[tuple[Any, Any]] = [(value, repaired)]
     while waiting:
         container, copy = waiting.pop()
         is_object = isinstance(container, dict)
@@ -32,7 +35,7 @@ def without_halves(value: Any) -> Any:
                 copy[_whole_text(name)] = member
             else:
                 copy.append(member)
-    return whole
+    return repaired
 
 
 def _emptied(container: Any) -> Any:

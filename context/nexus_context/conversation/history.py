@@ -70,7 +70,12 @@ class PreambleTokens(NamedTuple):
     changes: int = 0
 
     def plus(self, other: "PreambleTokens", factor: int = 1) -> "PreambleTokens":
-        return PreambleTokens(*(one + factor * more for one, more in zip(self, other, strict=True)))
+        return PreambleTokens(
+            *(
+                own_tokens + factor * other_tokens
+                for own_tokens, other_tokens in zip(self, other, strict=True)
+            )
+        )
 
 
 class History:
@@ -206,14 +211,14 @@ class History:
             sums.append((systems, results))
         return sums[end][0] - sums[start][0], sums[end][1] - sums[start][1]
 
-    def with_leading(self, kept: Iterable[Message]) -> list[Message]:
+    def with_leading(self, kept_messages: Iterable[Message]) -> list[Message]:
         """What a compaction keeps, with the leading system messages in any case."""
-        messages = list(kept)
+        messages = list(kept_messages)
         rules = [self.messages[index] for index in self.leading]
         return [*(rule for rule in rules if rule not in messages), *messages]
 
     def in_order(self, items: list[_Item]) -> list[_Item]:
-        """What there is of each message from the first on, in the order in which they are sent (rule 5)."""
+        """Put one item per message into the order in which the messages are sent (rule 5)."""
         leading = self.leading
         if leading.start:
             items[: leading.stop] = [*items[leading.start : leading.stop], *items[: leading.start]]
@@ -250,8 +255,8 @@ class History:
         sums = self._preamble_tokens.setdefault(counter.name, [PreambleTokens()])
         for index in self.preambles[len(sums) - 1 :]:
             sums.append(sums[-1].plus(_count_preamble(self.messages[index], counter)))
-        first, last = bisect_left(self.preambles, start), bisect_left(self.preambles, end)
-        return sums[last].plus(sums[first], -1) if first < last else PreambleTokens()
+        first_index, end_index = bisect_left(self.preambles, start), bisect_left(self.preambles, end)
+        return sums[end_index].plus(sums[first_index], -1) if first_index < end_index else PreambleTokens()
 
     def added_tokens(self, counter: TokenCounter, shape: BodyShape) -> Mapping[int, int]:
         """What a body adds to the tokens of messages, by their index; each is counted once."""
@@ -266,12 +271,14 @@ class History:
             del self._added[next(iter(self._added))]
         return added
 
-    def reasoning_tokens(self, counter: TokenCounter, index: int, rest: Message) -> int:
-        """Tokens of the reasoning of a message, whose `rest` is the message without it."""
+    def reasoning_tokens(self, counter: TokenCounter, index: int, bare_message: Message) -> int:
+        """Tokens of the reasoning of a message; `bare_message` is the message without its reasoning."""
         key = counter.name, index
         if key not in self._reasoning_tokens:
             sums = self.sums(counter)
-            tokens = count_message(counter, content_of(rest), rest.tool_calls, rest.role)
+            tokens = count_message(
+                counter, content_of(bare_message), bare_message.tool_calls, bare_message.role
+            )
             self._reasoning_tokens[key] = sums[index + 1] - sums[index] - tokens
         return self._reasoning_tokens[key]
 
@@ -312,18 +319,18 @@ class History:
     def take_over(self, other: "History", start: int) -> None:
         """Append `other.messages[start:]` with their counts."""
         for name, sums in self._sums.items():
-            theirs = other._sums.get(name, ())  # noqa: SLF001 - of its own class
-            if len(sums) == len(self.messages) + 1 and len(theirs) > start:
-                before = sums[-1] - theirs[start]
-                sums += [before + each for each in theirs[start + 1 :]]
+            other_sums = other._sums.get(name, ())  # noqa: SLF001 - of its own class
+            if len(sums) == len(self.messages) + 1 and len(other_sums) > start:
+                offset = sums[-1] - other_sums[start]
+                sums += [offset + other_sum for other_sum in other_sums[start + 1 :]]
         self.extend(other.messages[start:])
 
     def remade(self, messages: Iterable[Message], counter: TokenCounter) -> "History":
         """A history of other messages; the counts of identical message objects are reused."""
         sums = self.sums(counter)
         counts = {
-            id(message): after - before
-            for message, (before, after) in zip(self.messages, pairwise(sums), strict=True)
+            id(message): sum_after - sum_before
+            for message, (sum_before, sum_after) in zip(self.messages, pairwise(sums), strict=True)
         }
         history = History(messages)
         total = 0
@@ -367,8 +374,10 @@ class Encoded:
 
     def pieces(self) -> list[msgspec.Raw]:
         """All messages: the text between the brackets of an array, split at some of its commas."""
-        rest = self.each[self._first :]
-        return [*self._pieces, msgspec.Raw(b",".join(rest))] if rest else list(self._pieces)
+        loose_messages = self.each[self._first :]
+        return (
+            [*self._pieces, msgspec.Raw(b",".join(loose_messages))] if loose_messages else list(self._pieces)
+        )
 
     def _fill(self) -> None:
         texts = [memoryview(text) for text in self.each[self._first :]]

@@ -107,12 +107,16 @@ def _path(word: str) -> tuple[Mention, ...]:
 
 def _is_path(name: str) -> bool:
     """Whether words joined by slashes are a path, unlike `and/or`."""
-    first, *rest = name.replace("\\", "/").split("/")
-    if first in _DIRECTORIES or _FILE.fullmatch(rest[-1]) or rest[-1] in FILE_NAMES:
+    first_component, *other_components = name.replace("\\", "/").split("/")
+    if (
+        first_component in _DIRECTORIES
+        or _FILE.fullmatch(other_components[-1])
+        or other_components[-1] in FILE_NAMES
+    ):
         return True
     if name.replace("/", "").replace(".", "").isdigit():
         return False
-    return len(rest) > 1 or "_" in name or first.startswith((".", "@"))
+    return len(other_components) > 1 or "_" in name or first_component.startswith((".", "@"))
 
 
 def _symbol(word: str) -> tuple[Mention, ...]:
@@ -316,19 +320,19 @@ class IdentifierIndex:
                 strength = weight
                 if source != "call" and mention.text.isalpha():
                     strength *= PLAIN
-                before = strengths.get(mention)
-                if before is not None:
-                    strength += before[0] * 0.5 ** ((now - before[1]) / HALF_LIFE)
+                stored_strength = strengths.get(mention)
+                if stored_strength is not None:
+                    strength += stored_strength[0] * 0.5 ** ((now - stored_strength[1]) / HALF_LIFE)
                 strengths[mention] = (strength, now)
         if len(strengths) > 2 * self._most:
             self._strengths = {mention: strengths[mention] for mention in self.ranked()[: self._most]}
 
     def extend(self, messages: Iterable[Message]) -> None:
-        added, middles, left = list(messages), list[int](), MOST_MIDDLE
+        added, middles, characters_left = list(messages), list[int](), MOST_MIDDLE
         for message in reversed(added):
             length = len(text_of(message)) - RESULT_HEAD - RESULT_TAIL if message.role == "tool" else 0
-            middles.append(min(max(length, 0), RESULT_MIDDLE, left))
-            left -= middles[-1]
+            middles.append(min(max(length, 0), RESULT_MIDDLE, characters_left))
+            characters_left -= middles[-1]
         for message, middle in zip(added, reversed(middles), strict=True):
             self.add(message, middle=middle)
 
@@ -337,8 +341,8 @@ class IdentifierIndex:
         now = self.messages
 
         def score(item: tuple[Mention, _Strength]) -> tuple[float, str]:
-            mention, (strength, last) = item
-            weight = strength * 0.5 ** ((now - last) / HALF_LIFE) * KIND_WEIGHTS[mention.kind]
+            mention, (strength, last_message) = item
+            weight = strength * 0.5 ** ((now - last_message) / HALF_LIFE) * KIND_WEIGHTS[mention.kind]
             return (-weight, mention.text)
 
         return [mention for mention, _ in sorted(self._strengths.items(), key=score)]
@@ -374,17 +378,17 @@ def find(text: str, *, head: int = HEAD, tail: int = TAIL) -> list[Mention]:
     for word in dict.fromkeys(_WORDS.findall(text)):
         if word.isalpha() and (word.islower() or (word.istitle() and word not in FILE_NAMES)):
             continue  # most words are plain
-        for each in classify(word):
-            names[each] = None
+        for mention in classify(word):
+            names[mention] = None
     return list(names)
 
 
 def command(line: str) -> Mention:
     """A command as a name: its first line, with a mark if it was cut."""
-    first, more, _ = line.strip().replace("\t", " ").partition("\n")
-    if len(first) > LONGEST_COMMAND:
-        first, more = first[:LONGEST_COMMAND], "…"
-    return Mention("command", f"{first.rstrip()} …" if more else first.rstrip())
+    first_line, continuation, _ = line.strip().replace("\t", " ").partition("\n")
+    if len(first_line) > LONGEST_COMMAND:
+        first_line, continuation = first_line[:LONGEST_COMMAND], "…"
+    return Mention("command", f"{first_line.rstrip()} …" if continuation else first_line.rstrip())
 
 
 def _is_command(line: str) -> bool:
@@ -444,7 +448,9 @@ def leaves(value: Any, key: str = "") -> Iterator[tuple[str, Any]]:
         name, item, depth = stack.pop()
         if isinstance(item, dict):
             if depth < _DEPTH:
-                stack.extend([(str(each), inner, depth + 1) for each, inner in reversed(item.items())])
+                stack.extend(
+                    [(str(inner_key), inner, depth + 1) for inner_key, inner in reversed(item.items())]
+                )
         elif isinstance(item, list):
             if depth < _DEPTH:
                 stack.extend([(name, inner, depth + 1) for inner in reversed(item)])

@@ -140,12 +140,12 @@ def without_preamble(message: Message) -> Message:
     preamble = message.preamble
     if preamble is None:
         return message
-    rest = (
+    kept_preamble = (
         Preamble(preamble.event)
         if isinstance(message.content, msgspec.UnsetType) and preamble.event
         else None
     )
-    return msgspec.structs.replace(message, preamble=rest)
+    return msgspec.structs.replace(message, preamble=kept_preamble)
 
 
 def without_changes(message: Message) -> Message:
@@ -153,8 +153,8 @@ def without_changes(message: Message) -> Message:
     preamble = message.preamble
     if preamble is None or not preamble.changes:
         return message
-    rest = msgspec.structs.replace(preamble, changes="", frozen=0)
-    return msgspec.structs.replace(message, preamble=rest if rest.text else None)
+    kept_preamble = msgspec.structs.replace(preamble, changes="", frozen=0)
+    return msgspec.structs.replace(message, preamble=kept_preamble if kept_preamble.text else None)
 
 
 def changes_apart(message: Message) -> tuple[Message, Message] | None:
@@ -162,10 +162,10 @@ def changes_apart(message: Message) -> tuple[Message, Message] | None:
 
     None if there is nothing of that.
     """
-    rest = without_changes(message)
-    if rest is message or message.preamble is None:
+    bare_message = without_changes(message)
+    if bare_message is message or message.preamble is None:
         return None
-    return Message("system", message.preamble.changes), sent_message(rest)
+    return Message("system", message.preamble.changes), sent_message(bare_message)
 
 
 def without_old_preambles(messages: Iterable[Message]) -> list[Message]:
@@ -173,9 +173,12 @@ def without_old_preambles(messages: Iterable[Message]) -> list[Message]:
 
     What was told of prompt and tools goes: they are rendered anew.
     """
-    kept = list(messages)
-    users = [at for at, message in enumerate(kept) if message.role == "user"]
-    last = users[-1] if users else 0
-    while last - 1 in users:  # several user messages begin one turn
-        last -= 1
-    return [(without_preamble if at < last else without_changes)(message) for at, message in enumerate(kept)]
+    kept_messages = list(messages)
+    users = [at for at, message in enumerate(kept_messages) if message.role == "user"]
+    last_turn_start = users[-1] if users else 0
+    while last_turn_start - 1 in users:  # several user messages begin one turn
+        last_turn_start -= 1
+    return [
+        (without_preamble if at < last_turn_start else without_changes)(message)
+        for at, message in enumerate(kept_messages)
+    ]

@@ -12,7 +12,9 @@ from nexus_context.text.redact import redact_arguments, redact_message
 def without_secrets(message: Message) -> Message:
     """The message with every secret in its text and its calls covered; the same object if it has none."""
     content = content_of(message)
-    covered = redact_message(content) if isinstance(content, str) else [_part(part) for part in content]
+    covered = (
+        redact_message(content) if isinstance(content, str) else [_redacted_part(part) for part in content]
+    )
     calls = tuple(map(_call, message.tool_calls))
     if covered == content and calls == message.tool_calls:
         return message
@@ -27,7 +29,7 @@ def _call(call: ToolCall) -> ToolCall:
     return call if covered == arguments else ToolCall(call.id, call.name, covered)
 
 
-def _part(part: Any) -> Any:
+def _redacted_part(part: Any) -> Any:
     if isinstance(part, dict) and isinstance(part.get("text"), str):
         return part | {"text": redact_message(part["text"])}
     return part

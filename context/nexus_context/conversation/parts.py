@@ -136,7 +136,7 @@ class ThinkingPart(NamedTuple):
 
 
 class CompactionPart(NamedTuple):
-    """What a provider's server made of the messages before it, and the text of that, if it can be read.
+    """A compaction by a provider's server, and its text if it can be read.
 
     `part` is None if the compaction failed: then it stands for nothing.
     """
@@ -147,7 +147,7 @@ class CompactionPart(NamedTuple):
 
 
 class CallPart(NamedTuple):
-    """The place of a call among the parts of its message, and what called the tool, as Anthropic says it."""
+    """Marks where a call stands among the parts of its message; `caller` is Anthropic's field."""
 
     id: str
     caller: Part | None = None
@@ -420,8 +420,10 @@ def _thought(part: Part) -> AnyPart:
     signature, text = signature_of(part), part.get("text")
     if not (isinstance(text, str) and text) and signature is None:
         return ThinkingPart("gemini", None)
-    sent: Part = {"text": text if isinstance(text, str) else "", "thought": True}
-    return ThinkingPart("gemini", sent if signature is None else sent | {SIGNATURE_KEYS[0]: signature})
+    thought_part: Part = {"text": text if isinstance(text, str) else "", "thought": True}
+    return ThinkingPart(
+        "gemini", thought_part if signature is None else thought_part | {SIGNATURE_KEYS[0]: signature}
+    )
 
 
 def _gemini(part: Part) -> AnyPart | None:
@@ -478,7 +480,7 @@ def _reasoning_content(part: Part) -> AnyPart:
 
 
 def _as_received(part: Part, keys: tuple[str, ...]) -> Part:
-    """The part itself if it has only these keys with values, else these of it in the order of the part."""
+    """The part with only these of its fields that have values; the same object if it has no others."""
     if all(key == "type" or (key in keys and value is not None) for key, value in part.items()):
         return part
     return {key: value for key, value in part.items() if key == "type" or (key in keys and value is not None)}
@@ -533,8 +535,8 @@ def _client_item(part: Part) -> AnyPart | None:
         return None
     output = part.get("output")
     is_seen = not isinstance(output, dict) or "image_url" not in output
-    said = {key: value for key, value in part.items() if key not in _ITEM_IDS and value is not None}
-    return ProviderPart("openai", part, json_text(said) if is_seen else "")
+    fields = {key: value for key, value in part.items() if key not in _ITEM_IDS and value is not None}
+    return ProviderPart("openai", part, json_text(fields) if is_seen else "")
 
 
 def _boundary(part: Part) -> AnyPart | None:
@@ -546,8 +548,8 @@ def _message_item(part: Part) -> AnyPart | None:
     """A message of OpenAI's responses: its texts."""
     content, phase = part.get("content"), part.get("phase")
     kinds = map(read_part, content) if isinstance(content, list) else [TextPart(json_text(content))]
-    said = [kind.text for kind in kinds if isinstance(kind, TextPart | RefusalPart)]
-    return TextPart("\n".join(said), phase=phase if isinstance(phase, str) else None)
+    part_texts = [kind.text for kind in kinds if isinstance(kind, TextPart | RefusalPart)]
+    return TextPart("\n".join(part_texts), phase=phase if isinstance(phase, str) else None)
 
 
 def _upload(part: Part) -> AnyPart | None:

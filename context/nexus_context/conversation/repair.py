@@ -69,16 +69,16 @@ class RepairLog:
 
     def add(self, kind: str, text: str, index: int | None = None, **details: str | None) -> None:
         """Add a repair; `details` are fields of `Repair`. The same text again only raises the count."""
-        first, count = self._counts.get((kind, text), (None, 0))
-        if first is None:
-            first = Repair(kind, text, index, **details)
-        self._counts[kind, text] = (first, count + 1)
+        repair, count = self._counts.get((kind, text), (None, 0))
+        if repair is None:
+            repair = Repair(kind, text, index, **details)
+        self._counts[kind, text] = (repair, count + 1)
 
     def repairs(self) -> list[Repair]:
         """All repairs in the order in which each first occurred."""
         counted = (
-            first if count == 1 else msgspec.structs.replace(first, text=f"{first.text} ({count} times)")
-            for first, count in self._counts.values()
+            repair if count == 1 else msgspec.structs.replace(repair, text=f"{repair.text} ({count} times)")
+            for repair, count in self._counts.values()
         )
         return [*self._repairs, *counted]
 
@@ -226,15 +226,16 @@ def steps_of(index: int, original: Message, repairs: list[Repair]) -> list[Step]
     content = message.content
     messages = _lifted(index, message, content, repairs) if isinstance(content, list) else [message]
     steps: list[Step] = []
-    for one in messages:
-        if one.tool_calls and one.role != "assistant":
+    for lifted_message in messages:
+        if lifted_message.tool_calls and lifted_message.role != "assistant":
             text = (
-                f"Tool calls in {place(index)}, whose role is {one.role}, are sent in an assistant message."
+                f"Tool calls in {place(index)}, whose role is {lifted_message.role}, "
+                "are sent in an assistant message."
             )
-            repairs.append(Repair("call-misplaced", text, index, one.tool_calls[0].id))
-            steps.append(Step(index, msgspec.structs.replace(one, tool_calls=())))
-            one = Message("assistant", None, one.tool_calls)
-        steps.append(Step(index, one))
+            repairs.append(Repair("call-misplaced", text, index, lifted_message.tool_calls[0].id))
+            steps.append(Step(index, msgspec.structs.replace(lifted_message, tool_calls=())))
+            lifted_message = Message("assistant", None, lifted_message.tool_calls)
+        steps.append(Step(index, lifted_message))
     return steps
 
 
@@ -275,19 +276,21 @@ def _lifted(index: int, message: Message, content: list[Any], repairs: list[Repa
         repairs.append(Repair("block-lifted", text, index))
     messages: list[Message] = []
     calls = list(message.tool_calls)
-    rest: list[Any] = []
+    remaining_parts: list[Any] = []
     for original, kind in zip(content, kinds, strict=True):
         part = gemini_form(original) if kind and "type" not in original else original
         if kind == "result":
             messages.append(_lifted_result(part))
         elif kind == "call":
             calls.append(_lifted_call(part))
-            rest.append(call_mark(part, calls[-1].id))
+            remaining_parts.append(call_mark(part, calls[-1].id))
         else:
-            rest.append(part)
-    drop_last_marks(rest)
-    if rest or calls or message.role == "tool":
-        messages.append(msgspec.structs.replace(message, content=rest or None, tool_calls=tuple(calls)))
+            remaining_parts.append(part)
+    drop_last_marks(remaining_parts)
+    if remaining_parts or calls or message.role == "tool":
+        messages.append(
+            msgspec.structs.replace(message, content=remaining_parts or None, tool_calls=tuple(calls))
+        )
     return messages
 
 
@@ -353,10 +356,10 @@ class _Call(NamedTuple):
 class Pairing:
     """Pairs results with calls by the rules of this module.
 
-    `before` has the ids of the calls before these steps.
+    `earlier_ids` has the ids of the calls before these steps.
     """
 
-    def __init__(self, steps: list[Step], repairs: list[Repair], before: set[str]) -> None:
+    def __init__(self, steps: list[Step], repairs: list[Repair], earlier_ids: set[str]) -> None:
         self._steps = steps
         self._repairs = repairs
         self._calls: list[_Call] = []
@@ -378,7 +381,7 @@ class Pairing:
                     unnamed.append(at)
         for name, answers in results.items():
             self._match(by_id.get(name, []), answers)
-        self._ids = self._named(set(before), before | by_id.keys())
+        self._ids = self._named(set(earlier_ids), earlier_ids | by_id.keys())
         self._match_unnamed(unnamed)
 
     def ordered(self) -> list[Step]:
@@ -436,11 +439,13 @@ class Pairing:
                 self._orphans.append(at)
                 continue
             origin, message = self._steps[at]
-            first = len(waiting) - 1
-            while first and waiting[first - 1].step == waiting[-1].step:
-                first -= 1
-            named = (self._call(call).name == message.name for call in waiting[first:])
-            call = waiting.pop(first + next((number for number, same in enumerate(named) if same), 0))
+            batch_start = len(waiting) - 1
+            while batch_start and waiting[batch_start - 1].step == waiting[-1].step:
+                batch_start -= 1
+            named = (self._call(call).name == message.name for call in waiting[batch_start:])
+            call = waiting.pop(
+                batch_start + next((number for number, is_same_name in enumerate(named) if is_same_name), 0)
+            )
             self._answers[call] = [at]
             name = self._ids[call]
             text = f"The result in {place(origin)} names no call; it is sent for the call {quote_name(name)}."
@@ -523,10 +528,17 @@ class Pairing:
     def _log_orphan(self, at: int) -> None:
         origin, message = self._steps[at]
         name = message.tool_call_id
-        sent = "left out, since it is empty" if _is_silent(message) else "sent as a marked text of the user"
-        text = f"The result in {place(origin)} names no call, and no earlier call lacks one; it is {sent}."
+        treatment = (
+            "left out, since it is empty" if _is_silent(message) else "sent as a marked text of the user"
+        )
+        text = (
+            f"The result in {place(origin)} names no call, and no earlier call lacks one; it is {treatment}."
+        )
         if name:
-            text = f"The result in {place(origin)} answers an unknown call {quote_name(name)}; it is {sent}."
+            text = (
+                f"The result in {place(origin)} answers an unknown call {quote_name(name)}; "
+                f"it is {treatment}."
+            )
         self._repairs.append(Repair("result-orphan", text, origin, name or None))
 
     def _log_repeated(self, answers: list[int], name: str) -> None:
@@ -576,7 +588,7 @@ def is_clean(value: Any, depth: int = 0) -> bool:
 
 
 def clean(value: Any, depth: int = 0) -> Any:
-    """The nearest value that can be sent as JSON: null if nested too deeply, text if it is not JSON."""
+    """Make a value valid JSON: null where it is nested too deeply, text where it is not JSON."""
     if isinstance(value, str):
         return without_halves(value)
     if value is None or isinstance(value, int | float):

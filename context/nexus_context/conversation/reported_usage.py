@@ -42,11 +42,11 @@ def report_of(
     answers = [at for at, message in enumerate(messages) if message.role == "assistant"]
     if usage is None or not answers:
         return None
-    first, last = answers[0], answers[-1]
-    estimated = estimate.tokens + sum(tokens[0 if estimate.begun else first : last])
+    first_answer, last_answer = answers[0], answers[-1]
+    estimated = estimate.tokens + sum(tokens[0 if estimate.begun else first_answer : last_answer])
     reported, shown = usage.request_tokens, correction.total(estimated, estimate.family)
     shown = estimated if shown is None else shown
-    answer = tokens[last]
+    answer = tokens[last_answer]
     if is_plausible(usage.output_tokens, answer):
         reported, estimated, shown = reported + usage.output_tokens, estimated + answer, shown + answer
     report = UsageReport(estimate.family, reported=reported, estimated=estimated, shown=shown)
@@ -60,11 +60,11 @@ def growth_report(family: str, requests: Iterable[tuple[int, int]]) -> UsageRepo
     those that the provider counted.
     """
     best: UsageReport | None = None
-    start = last = None
+    start = last_request = None
     for request in requests:
-        if start is None or last is None or request[1] < last[1]:
+        if start is None or last_request is None or request[1] < last_request[1]:
             start = request
-        last = request
+        last_request = request
         grown = UsageReport(
             family,
             reported=request[1] - start[1],

@@ -46,5 +46,5 @@ def _references(part: dict[str, Any]) -> list[str]:
     """The tools that a result of Anthropic's search refers to."""
     content = part.get("content")
     references = content.get("tool_references") if isinstance(content, dict) else None
-    named = (each.get("tool_name") for each in references or () if isinstance(each, dict))
+    named = (reference.get("tool_name") for reference in references or () if isinstance(reference, dict))
     return [name for name in named if isinstance(name, str)]

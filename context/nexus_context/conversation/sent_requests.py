@@ -99,7 +99,7 @@ class SentRequests:
         answered = _named_request(messages) or answered
         request = self.answered_by(messages, history, answered)
         if answered is not None:
-            messages = [message for each in messages for message in _without_id(each)]
+            messages = [message for original in messages for message in _without_id(original)]
         split = split_turn(messages)
         if request is None:
             if answered is not None:
@@ -119,12 +119,14 @@ class SentRequests:
         if answered is not None or not self._by_id:
             return None if answered is None else self._by_id.get(answered)
         newest_first = list(reversed(self._by_id.values()))
-        requests = [each for each in newest_first if each.sent.is_followed_by(history)]
+        requests = [request for request in newest_first if request.sent.is_followed_by(history)]
         if len(requests) == 1 or not messages:
             return next(iter(requests), None)
-        begun = (each for each in requests or newest_first if each.begins_with(messages[0]))
-        others = (each for each in requests if each.sent.appended or each.sent.current is None)
-        return next(begun, None) or next(others, None) or next(iter(requests), None)
+        begun = (request for request in requests or newest_first if request.begins_with(messages[0]))
+        other_requests = (
+            request for request in requests if request.sent.appended or request.sent.current is None
+        )
+        return next(begun, None) or next(other_requests, None) or next(iter(requests), None)
 
 
 def _named_request(messages: Sequence[Message]) -> str | None:

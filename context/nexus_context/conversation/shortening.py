@@ -21,13 +21,13 @@ _NEAR = 0.9  # of the limit; nearer is not worth another count
 _AIM = 0.96  # of the limit
 
 
-def shorten_text(text: str, most: int) -> str:
-    """The text in about `most` characters."""
-    if len(text) <= most:
+def shorten_text(text: str, max_characters: int) -> str:
+    """The text in about `max_characters` characters."""
+    if len(text) <= max_characters:
         return text
-    tail = most // _TAIL
-    note = texts.text("summary_shortened").format(characters=len(text) - most)
-    return f"{text[: most - tail]} {note} {text[-tail:]}"
+    tail = max_characters // _TAIL
+    note = texts.text("summary_shortened").format(characters=len(text) - max_characters)
+    return f"{text[: max_characters - tail]} {note} {text[-tail:]}"
 
 
 def shorten_message(message: Message, tokens: int, limit: int, counter: TokenCounter) -> tuple[Message, int]:
@@ -56,7 +56,7 @@ def shorten_message(message: Message, tokens: int, limit: int, counter: TokenCou
     for _ in range(_ATTEMPTS):
         candidate = cut(length)
         if candidate[1] <= limit:
-            best = max(best, candidate, key=lambda each: each[1])
+            best = max(best, candidate, key=lambda attempt: attempt[1])
             if candidate[1] >= limit * _NEAR or length == len(text):  # nothing more of the text is left
                 break
         length = min(int(length * limit * _AIM / candidate[1]), len(text))
@@ -71,11 +71,11 @@ def leave_out_result(message: Message, counter: TokenCounter) -> tuple[Message, 
 
 def water_level(sizes: Sequence[int], budget: int) -> int:
     """The size to which the largest of `sizes` (descending) come down so that they sum to `budget`."""
-    rest = sum(sizes)
+    smaller_sum = sum(sizes)
     for count, size in enumerate(sizes, start=1):
-        rest -= size
+        smaller_sum -= size
         smaller = sizes[count] if count < len(sizes) else 0
-        level = (budget - rest) // count
+        level = (budget - smaller_sum) // count
         if level >= smaller:
             return max(level, LEAST)
     return LEAST

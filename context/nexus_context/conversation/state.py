@@ -56,20 +56,22 @@ class ConversationState(msgspec.Struct, frozen=True):
         """Take back the last compaction, or the one of that name with all later ones; later messages stay."""
         compactions, history = [*self.compactions], self.history
         while compactions:
-            last = compactions.pop()
-            last.history.take_over(history, last.length)
-            history = last.history
-            if name in (None, last.id):
+            compaction = compactions.pop()
+            compaction.history.take_over(history, compaction.length)
+            history = compaction.history
+            if name in (None, compaction.id):
                 break
         return replace(self._with(history), compactions=tuple(compactions))
 
     def cut(self, order: Sequence[int], counter: TokenCounter) -> "ConversationState":
         """Keep the messages of these indexes, in this order."""
-        places = {index: place for place, index in enumerate(order)}
+        positions = {index: position for position, index in enumerate(order)}
         history = self.history.remade([self.history.messages[index] for index in order], counter)
         compactions = tuple(
-            one._replace(length=1 + max((places.get(at, -1) for at in range(one.length)), default=-1))
-            for one in self.compactions
+            compaction._replace(
+                length=1 + max((positions.get(at, -1) for at in range(compaction.length)), default=-1)
+            )
+            for compaction in self.compactions
         )
         return replace(self._with(history), compactions=compactions)
 

@@ -117,8 +117,8 @@ def _foreign_summary(text: str) -> str:
     """A summary of another program without its introduction, its reasoning and its last instruction."""
     for opening in FOREIGN_OPENINGS:
         if text.startswith(opening):
-            introduction, _, rest = text.partition("\n")
-            text = rest or introduction.partition(":")[2]
+            introduction, _, remainder = text.partition("\n")
+            text = remainder or introduction.partition(":")[2]
             break
     text = text.strip()
     for begin, end in (("<analysis>", "</analysis>"), ("Analysis:", "\nSummary:")):
@@ -129,8 +129,10 @@ def _foreign_summary(text: str) -> str:
 
 
 def readable(message: Message) -> Message:
-    """The message as anybody can read it: a compaction by a provider's server is a user's message, or a text
-    among other parts; reasoning that only its provider reads is left out.
+    """The message in a form that every provider can read.
+
+    A compaction by a provider's server becomes a user's message, or a text among other parts. Reasoning that
+    only its provider can read is left out.
     """
     compaction = server_compaction(message)
     if compaction is not None:
@@ -138,8 +140,8 @@ def readable(message: Message) -> Message:
     content = message.content
     if not isinstance(content, list):
         return message
-    kept = [text for part in content for text in _readable_part(part)]
-    return message if kept == content else msgspec.structs.replace(message, content=kept)
+    readable_parts = [text for part in content for text in _readable_part(part)]
+    return message if readable_parts == content else msgspec.structs.replace(message, content=readable_parts)
 
 
 def _readable_part(part: Any) -> list[Any]:

@@ -36,21 +36,21 @@ def is_opening(message: Message) -> bool:
 
 
 def with_times(
-    messages: Iterable[Message], now: datetime, told: datetime | None
+    messages: Iterable[Message], now: datetime, last_told: datetime | None
 ) -> tuple[tuple[Message, ...], datetime | None]:
-    """The messages with the time before their text, and when a model was last told the time.
+    """Put the time before the text of messages; also returns when a model was last told the time.
 
-    A user message has it, unless it has a preamble; a tool's result if nothing was `told` for TELL_AGAIN, or
-    not since the session was read.
-    A message without a content only names the request that is answered: it is not sent.
+    A user message gets the time unless it has a preamble. A tool's result gets it if the model was
+    `last_told` at least TELL_AGAIN ago, or not since the session was read. A message without a content is
+    not sent: it only names the request that is answered.
     """
     timed: list[Message] = []
     for message in messages:
-        is_due = message.role == "tool" and (told is None or now - told >= TELL_AGAIN)
+        is_due = message.role == "tool" and (last_told is None or now - last_told >= TELL_AGAIN)
         if message.role == "user" and not is_summary(message) and message.content is not msgspec.UNSET:
-            is_due, told = message.preamble is None, now
+            is_due, last_told = message.preamble is None, now
         if is_due:
-            told, time = now, texts.text("event_time").format(**texts.moment(now, {}))
+            last_told, time = now, texts.text("event_time").format(**texts.moment(now, {}))
             message = msgspec.structs.replace(message, preamble=Preamble(time))
         timed.append(message)
-    return tuple(timed), told
+    return tuple(timed), last_told

@@ -70,11 +70,11 @@ class ToolActivity(NamedTuple):
 def activity_of(
     messages: Sequence[Message], earlier: Sequence[Failure] = (), *, most: int = READ
 ) -> ToolActivity:
-    """What the tools did in these messages; what failed in `earlier` ones may be resolved in them.
+    """What the tools did in these messages; they may resolve failures of `earlier` ones.
 
     Of a result `most` characters are searched: a third of them at its beginning, the rest at its end.
     """
-    results = {each.tool_call_id: each for each in messages if each.role == "tool"}
+    results = {message.tool_call_id: message for message in messages if message.role == "tool"}
     files: dict[str, FileUse] = {}
     runs: dict[str, CommandRun] = {}
     failures = {(failure.where, failure.text): failure for failure in earlier}
@@ -144,9 +144,9 @@ def _command(call: ToolCall, arguments: Any) -> str:
         if isinstance(value, list):
             value = value[-1] if len(value) > 2 and value[1] in ("-c", "-lc") else " ".join(map(str, value))
         if isinstance(value, str) and value.strip():
-            first, more, _ = value.strip().partition("\n")
-            short = first if len(first) <= LONGEST_COMMAND else first[:LONGEST_COMMAND]
-            return f"{short.rstrip()} …" if more or short != first else first
+            first_line, other_lines, _ = value.strip().partition("\n")
+            short = first_line if len(first_line) <= LONGEST_COMMAND else first_line[:LONGEST_COMMAND]
+            return f"{short.rstrip()} …" if other_lines or short != first_line else first_line
     return ""
 
 
@@ -160,10 +160,10 @@ def _only_reads(call: ToolCall, command: str) -> bool:
     return is_minor(command) if command else bool(_READING_TOOL.search(call.name))
 
 
-def _read(text: str, most: int) -> str:
-    if len(text) <= most:
+def _read(text: str, max_characters: int) -> str:
+    if len(text) <= max_characters:
         return text
-    return f"{text[: most // 3]}\n{text[-most * 2 // 3 :]}"
+    return f"{text[: max_characters // 3]}\n{text[-max_characters * 2 // 3 :]}"
 
 
 def _errors_of(
@@ -194,11 +194,11 @@ def _errors(result: str) -> Iterator[str]:
 
 
 def _headline(result: str) -> str:
-    """The line of a failed call's result that says most: one with a word of failure, else the last one."""
+    """The most telling line of a failed call's result: one with a word of failure, else the last."""
     lines = [_TAGS.sub("", line).strip() for line in result.splitlines()]
     lines = [line for line in lines if line and not _EXIT_LINE.fullmatch(line) and not _PROMPT.search(line)]
-    said = next((line for line in reversed(lines) if _FAILURE_WORD.search(line)), None)
-    return _shortened(said or lines[-1]) if lines else ""
+    failure_line = next((line for line in reversed(lines) if _FAILURE_WORD.search(line)), None)
+    return _shortened(failure_line or lines[-1]) if lines else ""
 
 
 def _shortened(line: str) -> str:
@@ -218,8 +218,8 @@ def _outcome(result: str, errors: Sequence[str]) -> str:
     if errors:
         return errors[-1]
     lines = [line.strip() for line in result[-2000:].splitlines()]
-    last = next((line for line in reversed(lines) if line and not _PROMPT.search(line)), "")
-    return last if len(last) <= LONGEST_LINE else ""
+    last_line = next((line for line in reversed(lines) if line and not _PROMPT.search(line)), "")
+    return last_line if len(last_line) <= LONGEST_LINE else ""
 
 
 _SHORT = 600  # characters

@@ -33,14 +33,14 @@ def _batches(messages: Sequence[Message]) -> list[_Batch]:
             continue
         waiting = {call.id: call for call in step.message.tool_calls}
         results: list[int] = []
-        place, end = step.origin + 1, number + 1
+        insert_index, end = step.origin + 1, number + 1
         while end < len(steps) and steps[end].message.role == "tool":
             index = steps[end].origin
             if waiting.pop(steps[end].message.tool_call_id or "", None) is not None:
                 results.append(index)
-            place = index + 1 if messages[index].role == "tool" else place
+            insert_index = index + 1 if messages[index].role == "tool" else insert_index
             end += 1
-        batches.append(_Batch(place, results, list(waiting.values()), is_last=end == len(steps)))
+        batches.append(_Batch(insert_index, results, list(waiting.values()), is_last=end == len(steps)))
     return batches
 
 
@@ -57,28 +57,30 @@ def missing_results(messages: Sequence[Message]) -> list[tuple[int, Message]]:
 
 def with_missing_results(messages: Sequence[Message]) -> list[Message]:
     """The messages with a result for each call that has none anywhere."""
-    whole = list(messages)
+    completed = list(messages)
     steps = (step for at, message in enumerate(messages) for step in steps_of(at, message, []))
     answered = {step.message.tool_call_id for step in steps}
     for index, result in reversed(missing_results(messages)):
         if result.tool_call_id not in answered:
-            whole.insert(index, result)
-    return whole
+            completed.insert(index, result)
+    return completed
 
 
 def is_answered_batch(messages: Sequence[Message]) -> bool:
     """Whether the last messages are calls with all their results."""
-    last = _batches(messages)[-1:]
-    return any(batch.results and not batch.missing and batch.is_last for batch in last)
+    last_batches = _batches(messages)[-1:]
+    return any(batch.results and not batch.missing and batch.is_last for batch in last_batches)
 
 
 def ends_with_result(messages: Sequence[Message]) -> bool:
     """Whether the last message is a tool's result, or holds nothing behind one."""
-    last = messages[-1:]
-    return any(step.message.role == "tool" for one in last for step in steps_of(0, one, [])[-1:])
+    last_messages = messages[-1:]
+    return any(
+        step.message.role == "tool" for message in last_messages for step in steps_of(0, message, [])[-1:]
+    )
 
 
 def begins_exchange(messages: Sequence[Message]) -> bool:
     """Whether the first message is what a user says, and holds no result of a tool."""
-    steps = (step.message for one in messages[:1] for step in steps_of(0, one, []))
+    steps = (step.message for message in messages[:1] for step in steps_of(0, message, []))
     return bool(messages) and messages[0].role == "user" and all(step.role == "user" for step in steps)

@@ -95,15 +95,15 @@ def sent_fields(tool: Mapping[str, Any]) -> Tool:
     }
 
 
-def check_tool(tool: Any, place: str) -> None:
-    """Raise RequestError unless the value is a tool definition with a name; `place` is its location."""
+def check_tool(tool: Any, value_path: str) -> None:
+    """Raise RequestError unless the value is a tool definition with a name; `value_path` is its location."""
     if not isinstance(tool, Mapping):
         raise RequestError(
-            f"{place} is of type {type(tool).__name__}; a tool definition is a JSON object.",
+            f"{value_path} is of type {type(tool).__name__}; a tool definition is a JSON object.",
             code="bad-tool",
         )
     if not name_of(tool):
-        raise RequestError(f'{place} has no name. Give it one: {{"name": "…", …}}.', code="bad-tool")
+        raise RequestError(f'{value_path} has no name. Give it one: {{"name": "…", …}}.', code="bad-tool")
 
 
 def select(*sources: Iterable[Tool], rules: Filter | None = None) -> Selection:
@@ -161,7 +161,9 @@ def _reason(
     if not all(patterns(tools).matches(name) for tools in rules.named):
         return "not among the agent's tools"
     names = tool.get("permissions")
-    needs = [one for one in names if isinstance(one, str)] if isinstance(names, list) else []
+    needs = (
+        [permission for permission in names if isinstance(permission, str)] if isinstance(names, list) else []
+    )
     says = rules.strict or bool(needs) or "." in name
     for need in needs or [name]:
         if patterns(rules.deny).matches(need):

@@ -60,23 +60,24 @@ def cut(strategy: Strategy, history: History, need: Need, *, first_group: int) -
         return SentRange(0, _first_group_within(history, need) if recent is None else recent)
     head = first_group_end(history)
     if strategy == "middle_out" and first_group <= need.room * LARGEST_HEAD and head < len(history):
-        rest = need._replace(
+        need_after_head = need._replace(
             size=lambda start: need.size(max(start, head)) + first_group, after=max(need.after, head - 1)
         )
-        return SentRange(head, max(_turn_within(history, rest), head))
+        return SentRange(head, max(_turn_within(history, need_after_head), head))
     return SentRange(0, _turn_within(history, need))
 
 
 def first_group_end(history: History) -> int:
-    """Where the first group ends; several user messages at the beginning count as one, as do the leading
-    system messages.
+    """Where the first group ends.
+
+    Several user messages at the beginning count as one, and so do the leading system messages.
     """
-    first = end = history.leading.stop
+    leading_end = end = history.leading.stop
     while end < len(history) and history.messages[end].role == "user":
         end += 1
     groups = history.grouping.groups
-    place = bisect_left(groups, first + 1)
-    return end if end > first else groups[place] if place < len(groups) else len(history)
+    group_index = bisect_left(groups, leading_end + 1)
+    return end if end > leading_end else groups[group_index] if group_index < len(groups) else len(history)
 
 
 def _turn_within(history: History, need: Need) -> int:
@@ -106,8 +107,10 @@ def _recent(history: History, need: Need) -> int | None:
 def _first_group_within(history: History, need: Need) -> int:
     """The first group after the last cut that reaches the target; at most the newest group."""
     groups = history.grouping.groups
-    first = bisect_left(groups, need.after + 1)
-    position = bisect_left(groups, True, lo=first, key=lambda start: need.size(start) <= need.target)
+    first_candidate = bisect_left(groups, need.after + 1)
+    position = bisect_left(
+        groups, True, lo=first_candidate, key=lambda start: need.size(start) <= need.target
+    )
     return groups[min(position, len(groups) - 1)]
 
 

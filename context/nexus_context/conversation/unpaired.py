@@ -8,7 +8,7 @@ LONGEST_LABEL = 60
 
 
 def late_result(result: Message) -> Message:
-    """The result as a message of the user, with its tool and its call, which a cut or a compaction took."""
+    """Make a user's message of a result whose call was cut or compacted away."""
     labels = {"tool": result.name, "call": result.tool_call_id, "error": "true" if is_error(result) else None}
     names = "".join(f' {label}="{value[:LONGEST_LABEL]}"' for label, value in labels.items() if value)
     begin, end = texts.text("late_result").replace("{names}", names).split("{result}")

@@ -85,12 +85,12 @@ class View(msgspec.Struct, frozen=True):
         messages = self.history.sent
         if not self.start and not self.replaced:
             return self.history.in_order(messages[: self.end])
-        sent = messages[self.start : self.end]
+        sent_messages = messages[self.start : self.end]
         for index, message in self.replaced.items():
             if index >= self.start:
-                sent[index - self.start] = message
-        sent[:0] = self._front(messages)
-        return self.history.in_order(sent)
+                sent_messages[index - self.start] = message
+        sent_messages[:0] = self._front(messages)
+        return self.history.in_order(sent_messages)
 
     def left_out(self) -> list[Repair]:
         """Repairs for what is not sent: what a cut takes besides words of users and answers, and images."""
@@ -118,17 +118,17 @@ class View(msgspec.Struct, frozen=True):
 
         Indexes are those of `messages()`.
         """
-        sent = self.messages()
+        sent_messages = self.messages()
         renames = self.history.grouping.renamed
         repairs = []
-        for place, index in enumerate(self.indexes() if renames else ()):
+        for position, index in enumerate(self.indexes() if renames else ()):
             renamed = None if index is None else renames.get(index)
             if renamed is not None:
-                sent[place] = _named(sent[place], renamed)
-                repairs.append(Repair("id-used-twice", _USED_TWICE, place))
+                sent_messages[position] = _named(sent_messages[position], renamed)
+                repairs.append(Repair("id-used-twice", _USED_TWICE, position))
         if self.history.grouping.is_sound(self.head, self.anchor, self.start, self.end):
-            return Traced(sent, repairs, range(len(sent)))
-        repaired = traced(sent)
+            return Traced(sent_messages, repairs, range(len(sent_messages)))
+        repaired = traced(sent_messages)
         return Traced(repaired.messages, [*repairs, *repaired.repairs], repaired.origins)
 
     def sizes(self, counter: TokenCounter) -> list[int]:
@@ -169,9 +169,9 @@ class View(msgspec.Struct, frozen=True):
     def _replaced_preambles(self, counter: TokenCounter, ranges: Sequence[tuple[int, int]]) -> PreambleTokens:
         """What the preambles in these ranges would cost that are not sent any more: once for each cut."""
         key = (counter.name, self.start, self.head, self.anchor)
-        last = self.history.replaced_preambles
-        if last is not None and last[0] is self.replaced and last[1] == key:
-            return last[2]
+        cached = self.history.replaced_preambles
+        if cached is not None and cached[0] is self.replaced and cached[1] == key:
+            return cached[2]
         total = PreambleTokens()
         for index in self.replaced:
             if any(start <= index < end for start, end in ranges):
@@ -184,9 +184,9 @@ class View(msgspec.Struct, frozen=True):
         notes = [index for index in self.history.notes if index not in self.replaced]
         if not notes:
             return {}
-        places = {index: place for place, index in enumerate(self.indexes())}
-        apart = {places[at]: changes_apart(self.history.messages[at]) for at in notes if at in places}
-        return {place: messages for place, messages in apart.items() if messages is not None}
+        positions = {index: position for position, index in enumerate(self.indexes())}
+        apart = {positions[at]: changes_apart(self.history.messages[at]) for at in notes if at in positions}
+        return {position: messages for position, messages in apart.items() if messages is not None}
 
     def indexes(self) -> Sequence[int | None]:
         """The index of each message that is sent; None for the note."""
@@ -199,13 +199,15 @@ class View(msgspec.Struct, frozen=True):
         if not self.start and not self.replaced:
             self.history.needs_all()
             return self.history.in_order(self.history.encoded_sent(0, self.end))
-        sent = [msgspec.Raw(msgspec.json.encode(message)) for message in self._front(self.history.sent)]
-        front = len(sent)
-        sent += self.history.encoded_sent(self.start, self.end)
+        encoded_messages = [
+            msgspec.Raw(msgspec.json.encode(message)) for message in self._front(self.history.sent)
+        ]
+        front = len(encoded_messages)
+        encoded_messages += self.history.encoded_sent(self.start, self.end)
         for index, message in self.replaced.items():
             if index >= self.start:
-                sent[front + index - self.start] = msgspec.Raw(msgspec.json.encode(message))
-        return self.history.in_order(sent)
+                encoded_messages[front + index - self.start] = msgspec.Raw(msgspec.json.encode(message))
+        return self.history.in_order(encoded_messages)
 
 
 def _named(message: Message, renamed: Message) -> Message:
@@ -218,25 +220,29 @@ def overflow(view: View, available: int, *, is_assumed: bool = False) -> Context
     messages = view.messages()
     count, advice = len(messages), "Shorten the message, the system prompt or the tools"
     size = f"{view.tokens:,} tokens" + (" even when shortened" if view.shortened else "")
-    what = f"what cannot be left out of the conversation takes {size}"
+    cause = f"what cannot be left out of the conversation takes {size}"
     if not count:
-        what = "the conversation is empty"
+        cause = "the conversation is empty"
     elif count == 1:
-        what = f"the newest message takes {size}"
+        cause = f"the newest message takes {size}"
     elif server_compaction(view.history.messages[0]) is not None:
-        what = f"the compaction by the provider takes {view.pinned:,} of the {view.tokens:,} tokens that stay"
+        cause = (
+            f"the compaction by the provider takes {view.pinned:,} of the {view.tokens:,} tokens that stay"
+        )
         advice = f"{advice}, undo the compaction"
     elif view.anchor is None:
-        what = f"the newest {count} messages, which belong together, take {size}"
-    left = f"{view.room:,} of {available:,} are left for the conversation"
+        cause = f"the newest {count} messages, which belong together, take {size}"
+    remainder = f"{view.room:,} of {available:,} are left for the conversation"
     if view.room <= 0:
-        left = f"system prompt, tools and current message take {available - view.room:,} of {available:,}"
+        remainder = (
+            f"system prompt, tools and current message take {available - view.room:,} of {available:,}"
+        )
     if view.excess_bytes and view.tokens <= view.room:
-        what = f"it has {view.excess_bytes:,} bytes more than the provider takes"
-        left = "nothing but the current message and text is left"
+        cause = f"it has {view.excess_bytes:,} bytes more than the provider takes"
+        remainder = "nothing but the current message and text is left"
     if not available:
-        left = "what is reserved for the answer takes the whole window (context.reserve_tokens)"
+        remainder = "what is reserved for the answer takes the whole window (context.reserve_tokens)"
     choice = "choose a model with a larger window"
     if is_assumed:
         choice = "give the manager its model, or ContextConfig its max_tokens: without them it keeps 8,000"
-    return ContextOverflowError(f"The context does not fit: {what}, and {left}. {advice}, or {choice}.")
+    return ContextOverflowError(f"The context does not fit: {cause}, and {remainder}. {advice}, or {choice}.")

@@ -99,8 +99,10 @@ class Policy(msgspec.Struct, frozen=True):
         """
         room = max(room, 0)
         share = max(NOTE_SHARE * room / (room + NOTE_HALF), LEAST_NOTE_SHARE)
-        most = LARGEST_NOTE if self.identifier_tokens is None else min(self.identifier_tokens, LARGEST_NOTE)
-        return min(int(share * room), most)
+        max_tokens = (
+            LARGEST_NOTE if self.identifier_tokens is None else min(self.identifier_tokens, LARGEST_NOTE)
+        )
+        return min(int(share * room), max_tokens)
 
 
 class Budget(msgspec.Struct, frozen=True):
@@ -115,7 +117,7 @@ class Budget(msgspec.Struct, frozen=True):
 
 
 class _Replacement(NamedTuple):
-    """What is sent in place of a message, and the tokens that it saves; `is_short`: its text is not whole."""
+    """The message sent in place of another, and the tokens saved; `is_short`: its text is shortened."""
 
     message: Message
     saved: int
@@ -220,24 +222,24 @@ class Window:
         """The cut for a request of this budget."""
         if not len(self._history):
             return _Fit(self._settled, 0, 0, 0)
-        whole, policy = budget.room, self._policy
+        full_room, policy = budget.room, self._policy
         settled = self._without_notes(self._settled, shape.number, sums)
-        cut = self._whole(settled, whole, sums)
+        cut = self._with_whole_group(settled, full_room, sums)
         tokens = self._size(cut, sums)
         repairs = self._repair_tokens(cut, tokens, budget, sums)
         added = self._added(cut, shape)
         uncut = tokens + repairs + sum(added.values())
         if self._history.gap.messages and not self._settled_size:  # the first cut lies after the gap
             uncut += self._history.gap.tokens
-            cut = self._cut_at(cut, self._least, self._pinned(whole, sums), policy.note_room(whole))
+            cut = self._cut_at(cut, self._least, self._pinned(full_room, sums), policy.note_room(full_room))
             tokens = self._size(cut, sums)
             repairs, added = self._repair_tokens(cut, tokens, budget, sums), self._added(cut, shape)
-        room = whole
+        room = full_room
         for _ in range(MOST_RETRIES):
-            more = repairs + sum(added.values())
-            if tokens + more <= whole:
+            extra_tokens = repairs + sum(added.values())
+            if tokens + extra_tokens <= full_room:
                 break
-            room = min(room, whole - max(more, 0))
+            room = min(room, full_room - max(extra_tokens, 0))
             cut = self._cut_to_fit(cut, Budget(budget.fixed + room, budget.fixed), budget, sums)
             tokens = self._size(cut, sums)
             repairs, added = self._repair_tokens(cut, tokens, budget, sums), self._added(cut, shape)
@@ -263,9 +265,12 @@ class Window:
             return False
         if (cut.start, cut.head, cut.note) != (settled.start, settled.head, settled.note):
             return True
-        last = self._settled_size
-        before = settled.replaced
-        return any(index < last and each != before.get(index) for index, each in cut.replaced.items())
+        settled_size = self._settled_size
+        settled_replaced = settled.replaced
+        return any(
+            index < settled_size and replacement != settled_replaced.get(index)
+            for index, replacement in cut.replaced.items()
+        )
 
     def _repair_tokens(self, cut: _Cut, tokens: int, budget: Budget, sums: Sequence[int]) -> int:
         """Tokens that repairs add: placeholder results, minus what is left out."""
@@ -277,9 +282,11 @@ class Window:
         sound = view.sound_messages()
         total = 0
         for message, origin in zip(sound.messages, sound.origins, strict=True):
-            before = messages[origin]
-            same = message.content is before.content and len(message.tool_calls) == len(before.tool_calls)
-            total += sizes[origin] if same else self._counter.count_messages([message])
+            original = messages[origin]
+            is_same = message.content is original.content and len(message.tool_calls) == len(
+                original.tool_calls
+            )
+            total += sizes[origin] if is_same else self._counter.count_messages([message])
         return total - tokens
 
     # ------------------------------------------------------------ sizes
@@ -324,25 +331,27 @@ class Window:
 
     # ------------------------------------------------------------ cutting
 
-    def _whole(self, cut: _Cut, room: int, sums: Sequence[int]) -> _Cut:
-        """The cut, moved before its group if a late result joined messages around it and there is room."""
+    def _with_whole_group(self, cut: _Cut, room: int, sums: Sequence[int]) -> _Cut:
+        """Move the cut before its group if a late result joined messages around it and there is room."""
         groups = self._history.grouping.groups
         start = groups[bisect_right(groups, cut.start) - 1]
         if start == cut.start or self._policy.strategy == "simple":
             return cut
-        whole = msgspec.structs.replace(cut, start=start, head=min(cut.head, start))
-        return whole if self._size(whole, sums) <= room else cut
+        grouped_cut = msgspec.structs.replace(cut, start=start, head=min(cut.head, start))
+        return grouped_cut if self._size(grouped_cut, sums) <= room else cut
 
-    def _cut_to_fit(self, last: _Cut, budget: Budget, whole: Budget, sums: Sequence[int]) -> _Cut:
-        """The cut for a budget; the target is a share of `whole`."""
+    def _cut_to_fit(self, last_cut: _Cut, budget: Budget, full_budget: Budget, sums: Sequence[int]) -> _Cut:
+        """Cut to fit a budget; the target is a share of `full_budget`."""
         room = budget.room
-        cut = self._whole(self._shorten_new(last, room, sums), room, sums)
+        cut = self._with_whole_group(self._shorten_new(last_cut, room, sums), room, sums)
         if self._size(cut, sums) <= room:
             return cut
         policy = self._policy
         note_room = policy.note_room(room)
         pinned = self._pinned(room, sums)
-        target = max(int(policy.target * whole.available) - whole.fixed, int(policy.target * room) // 2)
+        target = max(
+            int(policy.target * full_budget.available) - full_budget.fixed, int(policy.target * room) // 2
+        )
         target = min(target, room)
         cut = self._without_preambles(cut, pinned, sums)
         if self._size(cut, sums) <= target:
@@ -358,26 +367,28 @@ class Window:
         )
         group_end = truncation.first_group_end(self._history)
         first_group = max(sums[group_end] - sums[pinned], 0)
-        sent = truncation.cut(policy.strategy, self._history, need, first_group=first_group)
-        start = self._with_question(sent.start, after=max(cut.start, sent.head, pinned))
-        new_cut = self._cut_at(cut, start, max(sent.head, min(pinned, start)), note_room)
+        sent_range = truncation.cut(policy.strategy, self._history, need, first_group=first_group)
+        start = self._with_question(sent_range.start, after=max(cut.start, sent_range.head, pinned))
+        new_cut = self._cut_at(cut, start, max(sent_range.head, min(pinned, start)), note_room)
         return new_cut if self._size(new_cut, sums) <= room else self._squeeze(new_cut, note_room, room, sums)
 
     def _without_preambles(self, cut: _Cut, pinned: int, sums: Sequence[int]) -> _Cut:
-        """The cut, with what was said before the last turn as its authors wrote it."""
+        """Send messages before the last turn as their authors wrote them, without preambles."""
         history = self._history
         last_turn = history.grouping.questions[-1] if history.grouping.questions else 0
         anchor = self._anchor(cut.head, cut.start)
         begin = cut.start if anchor is None else anchor
         replaced = dict(cut.replaced)
         preambles = history.preambles
-        for place in (
+        for position in (
             *range(bisect_left(preambles, pinned)),
             *range(bisect_left(preambles, begin), len(preambles)),
         ):
-            index = preambles[place]
-            before = replaced.get(index)
-            if index < last_turn and (before is None or (index in history.notes and not before.is_short)):
+            index = preambles[position]
+            replacement = replaced.get(index)
+            if index < last_turn and (
+                replacement is None or (index in history.notes and not replacement.is_short)
+            ):
                 message = sent_message(without_preamble(history.messages[index]))
                 if message == history.sent[index]:
                     continue
@@ -421,9 +432,9 @@ class Window:
         pinned = max(pinned, self._history.leading.stop)
         if not self._policy.pin_first or self._policy.strategy not in ("oldest_first", "smart"):
             return pinned
-        most = room * truncation.LARGEST_HEAD + sums[pinned]
+        max_tokens = room * truncation.LARGEST_HEAD + sums[pinned]
         for message in islice(messages, pinned, None):
-            if message.role != "user" or sums[pinned + 1] > most:
+            if message.role != "user" or sums[pinned + 1] > max_tokens:
                 break
             pinned += 1
         return pinned
@@ -434,8 +445,8 @@ class Window:
         messages = self._history.messages
         return bool(messages) and server_compaction(messages[0]) is not None
 
-    def _cut_at(self, last: _Cut, start: int, head: int, note_room: int) -> _Cut:
-        source, read, note, tokens = last.note_source, last.read, None, 0
+    def _cut_at(self, last_cut: _Cut, start: int, head: int, note_room: int) -> _Cut:
+        source, read, note, tokens = last_cut.note_source, last_cut.read, None, 0
         if note_room >= LEAST:
             source = _new_note(self._history.gap.messages) if source is None else source.copy()
             begin = max(read, head)
@@ -448,7 +459,9 @@ class Window:
             tokens = count_message(self._counter, text) if text else 0
         anchor = self._anchor(head, start)
         replaced = {
-            at: instead for at, instead in last.replaced.items() if at < head or at == anchor or at >= start
+            index: replacement
+            for index, replacement in last_cut.replaced.items()
+            if index < head or index == anchor or index >= start
         }
         return _Cut(
             start=start,
@@ -468,14 +481,14 @@ class Window:
         """
         grouping = self._history.grouping
         newest = max(grouping.groups[-1], cut.start)
-        first = min(cut.head, max(self._history.leading.stop, int(self._has_server_compaction)))
+        least_head = min(cut.head, max(self._history.leading.stop, int(self._has_server_compaction)))
         least = int(room * LEAST_TEXT)
         for start in (newest, *(turn for turn in grouping.questions[-1:] if turn > newest)):
-            whole = self._cut_at(cut, start, cut.head, note_room)
+            full_cut = self._cut_at(cut, start, cut.head, note_room)
             for lighter in (
-                whole,
-                msgspec.structs.replace(whole, head=first),
-                msgspec.structs.replace(whole, head=first, note=None, note_tokens=0),
+                full_cut,
+                msgspec.structs.replace(full_cut, head=least_head),
+                msgspec.structs.replace(full_cut, head=least_head, note=None, note_tokens=0),
             ):
                 shortened = self._shorten_texts("tool", lighter, room, sums, least=least)
                 if self._size(shortened, sums) <= room:
@@ -523,7 +536,7 @@ class Window:
         return self._shorten(cut, {index: limit for index, size in sizes.items() if size > limit}, sums)
 
     def _leave_results_out(self, cut: _Cut, room: int, sums: Sequence[int]) -> _Cut:
-        """The cut with a few words in place of its oldest results, of as many as it takes to fit."""
+        """Replace the oldest results by a few words each until everything fits."""
         over = self._size(cut, sums) - room
         replaced = dict(cut.replaced)
         for index in range(cut.start, len(self._history)):
@@ -532,10 +545,10 @@ class Window:
                 continue
             short, tokens = leave_out_result(message, self._counter)
             saved = sums[index + 1] - sums[index] - tokens
-            more = saved - (replaced[index].saved if index in replaced else 0)
-            if more > 0:
+            extra_saved = saved - (replaced[index].saved if index in replaced else 0)
+            if extra_saved > 0:
                 replaced[index] = _Replacement(short, saved, is_short=True)
-                over -= more
+                over -= extra_saved
         return msgspec.structs.replace(cut, replaced=replaced)
 
     def _shorten(self, cut: _Cut, limits: Mapping[int, int], sums: Sequence[int]) -> _Cut:
@@ -566,7 +579,9 @@ class Window:
             anchor=front.anchor,
             start=cut.start,
             replaced=front.replaced,
-            shortened=tuple(sorted(index for index, each in cut.replaced.items() if each.is_short)),
+            shortened=tuple(
+                sorted(index for index, replacement in cut.replaced.items() if replacement.is_short)
+            ),
             tokens=fit.tokens + fit.repairs + sum(fit.added.values()),
             added=fit.added,
             repair_tokens=fit.repairs,

@@ -139,11 +139,13 @@ class _Rendering:
         """The settings, without thinking if the assistant's last message forbids it (rule 4)."""
         if settings.get("thinking", {}).get("type") != "enabled":
             return settings
-        last = next((turn["content"] for turn in reversed(self.turns) if turn["role"] == "assistant"), None)
+        last_content = next(
+            (turn["content"] for turn in reversed(self.turns) if turn["role"] == "assistant"), None
+        )
         if (
-            last is None
-            or last[0]["type"] in _REASONING
-            or all(block["type"] != "tool_use" for block in last)
+            last_content is None
+            or last_content[0]["type"] in _REASONING
+            or all(block["type"] != "tool_use" for block in last_content)
         ):
             return settings
         text = "The model is not told to think: its last message with calls does not begin with reasoning."
@@ -170,23 +172,23 @@ class _Rendering:
             self._log.add("conversation-continued", text)
             self._append("user", [_text(texts.text("conversation_continues"))], -1)
             return
-        last = self.turns[-1]["content"][-1]
-        if last["type"] == "text" and last["text"] != last["text"].rstrip():
+        last_block = self.turns[-1]["content"][-1]
+        if last_block["type"] == "text" and last_block["text"] != last_block["text"].rstrip():
             self._log.add("space-trimmed", "Trailing white space of the last assistant message is left out.")
-            last["text"] = last["text"].rstrip()
+            last_block["text"] = last_block["text"].rstrip()
 
     def _append(self, role: str, blocks: list[Block], origin: int) -> None:
         if role == "assistant" and self._waiting:
             self._end_user()
-        before = self.turns[-1]["role"] if self.turns else None
-        if before == "assistant" and role == "user":
+        previous_role = self.turns[-1]["role"] if self.turns else None
+        if previous_role == "assistant" and role == "user":
             self._end_assistant()
-            before = self.turns[-1]["role"] if self.turns else None
-        elif before is None and role == "assistant" and blocks[0]["type"] != "compaction":
+            previous_role = self.turns[-1]["role"] if self.turns else None
+        elif previous_role is None and role == "assistant" and blocks[0]["type"] != "compaction":
             text = "The conversation begins with an assistant message; a user text opens it."
             self._log.add("conversation-opened", text, origin)
             self._append("user", [_text(texts.text("conversation_start"))], -1)
-        if before == role:
+        if previous_role == role:
             self.turns[-1]["content"] += blocks
             self.origins[-1] += [origin] * len(blocks)
         else:
@@ -268,8 +270,8 @@ class _Rendering:
     def _blocks(
         self, content: list[Any], role: str, origin: int, calls: Sequence[ToolCall] = ()
     ) -> list[Block]:
-        marked, rest = call_places(content, calls)
-        places = iter(marked)
+        marked_calls, unmarked_calls = call_places(content, calls)
+        upcoming_calls = iter(marked_calls)
         kinds = [parts.read_part(part) for part in content if not parts.is_blank(part)]
         self._running |= {
             kind.part["id"]
@@ -281,18 +283,18 @@ class _Rendering:
         blocks: list[Block | None] = []
         for kind in kinds:
             if isinstance(kind, parts.CallPart):
-                call = next(places, None)
+                call = next(upcoming_calls, None)
                 use = None if call is None else self._tool_use(call, self._caller(kind, origin))
                 blocks.append(use)
             else:
                 blocks.append(self._block(kind, role, origin))
-        sent = [block for block in blocks if block is not None]
-        if marked:
-            if not rest:
-                self._leave_out_end(sent, [origin] * len(sent))
-            if not _thinks_between_calls(sent):
-                sent.sort(key=lambda block: block["type"] == "tool_use")
-        return [*sent, *map(self._tool_use, rest)]
+        sent_blocks = [block for block in blocks if block is not None]
+        if marked_calls:
+            if not unmarked_calls:
+                self._leave_out_end(sent_blocks, [origin] * len(sent_blocks))
+            if not _thinks_between_calls(sent_blocks):
+                sent_blocks.sort(key=lambda block: block["type"] == "tool_use")
+        return [*sent_blocks, *map(self._tool_use, unmarked_calls)]
 
     def _block(self, kind: parts.AnyPart, role: str, origin: int) -> Block | None:
         visible = role in ("user", "tool")

@@ -81,10 +81,10 @@ def _oldest_media(view: View, indexes: list[int]) -> list[_Media]:
         content = view.history.sent[index].content
         if not isinstance(content, list) or index in view.replaced:
             continue
-        for place, part in enumerate(content):
+        for part_index, part in enumerate(content):
             size = _data_size(part)
             if size >= LEAST_DATA:
-                media.append(_Media(index, place, size, is_image(part)))
+                media.append(_Media(index, part_index, size, is_image(part)))
     return sorted(media, key=lambda part: not part.is_image)
 
 
@@ -106,13 +106,13 @@ def _without_media(view: View, counter: TokenCounter, chosen: Mapping[int, set[i
     )
 
 
-def _without_parts(message: Message, places: set[int]) -> Message:
+def _without_parts(message: Message, part_indexes: set[int]) -> Message:
     content: Any = message.content
     parts = [
         text_part(texts.text("media_left_out").format(kind="image" if is_image(part) else "file"))
-        if place in places
+        if part_index in part_indexes
         else part
-        for place, part in enumerate(content)
+        for part_index, part in enumerate(content)
     ]
     return msgspec.structs.replace(message, content=parts)
 

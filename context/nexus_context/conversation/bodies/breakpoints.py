@@ -99,30 +99,30 @@ class Markable(NamedTuple):
 OPENAI_MARK = {"prompt_cache_breakpoint": {"mode": "explicit"}}
 
 
-def mark_openai(items: list[Body], places: Sequence[Markable], cache: Cache, fixed: Any) -> None:
+def mark_openai(items: list[Body], markables: Sequence[Markable], cache: Cache, fixed: Any) -> None:
     """Set the breakpoints of rules 1 and 2 in the items of a body, whose contents are lists of parts.
 
-    `places` are in order; a system prompt has the origin -1 and comes first. `fixed` is what precedes the
+    `markables` are in order; a system prompt has the origin -1 and comes first. `fixed` is what precedes the
     items: the tools.
     """
-    system = places[0] if places and places[0].origin < 0 else None
+    system = markables[0] if markables and markables[0].origin < 0 else None
     stable = cache.stable
     if stable is None:
-        stable = max((place.origin for place in places), default=0)
-    frontier = next((place for place in reversed(places) if 0 <= place.origin < stable), None)
-    for place in (system, frontier):
-        if place is None or _openai_tokens(items, place, cache, fixed) < cache.minimum:
+        stable = max((markable.origin for markable in markables), default=0)
+    frontier = next((markable for markable in reversed(markables) if 0 <= markable.origin < stable), None)
+    for markable in (system, frontier):
+        if markable is None or _openai_tokens(items, markable, cache, fixed) < cache.minimum:
             continue
-        content = items[place.item]["content" if "content" in items[place.item] else "output"]
-        content[place.part] = content[place.part] | OPENAI_MARK
+        content = items[markable.item]["content" if "content" in items[markable.item] else "output"]
+        content[markable.part] = content[markable.part] | OPENAI_MARK
 
 
-def _openai_tokens(items: list[Body], place: Markable, cache: Cache, fixed: Any) -> int:
+def _openai_tokens(items: list[Body], markable: Markable, cache: Cache, fixed: Any) -> int:
     """Tokens of the prefix that ends at a place."""
     tokens = _tokens(fixed, cache.tools)
     if cache.messages is None or cache.system is None:
-        return tokens + _tokens(items[: place.item + 1], None)
-    return tokens + cache.system + sum(cache.messages[: place.origin + 1])
+        return tokens + _tokens(items[: markable.item + 1], None)
+    return tokens + cache.system + sum(cache.messages[: markable.origin + 1])
 
 
 class _Search:
@@ -142,17 +142,19 @@ class _Search:
         chosen: list[Breakpoint] = []
         anchor = "system" if self._body.get("system") else "tools"
         items = self._body.get(anchor) or []
-        last = next((at for at in reversed(range(len(items))) if not items[at].get("defer_loading")), None)
-        if last is not None and self._fixed >= self._cache.minimum:  # a deferred tool may not have one
-            chosen.append(Breakpoint(anchor, last))
+        last_item = next(
+            (at for at in reversed(range(len(items))) if not items[at].get("defer_loading")), None
+        )
+        if last_item is not None and self._fixed >= self._cache.minimum:  # a deferred tool may not have one
+            chosen.append(Breakpoint(anchor, last_item))
         ends = (self._cacheable(self._frontier()), self._cacheable(self._ends[-1] - 1))
         positions = {at for at in ends if at >= 0}
-        first = min(positions, default=-1)
-        while first >= 0 and len(chosen) + len(positions) < MOST:
-            first = self._earlier(first)
-            if first >= 0:
-                positions.add(first)
-        return chosen + [self._place(at) for at in sorted(positions)]
+        earliest = min(positions, default=-1)
+        while earliest >= 0 and len(chosen) + len(positions) < MOST:
+            earliest = self._earlier(earliest)
+            if earliest >= 0:
+                positions.add(earliest)
+        return chosen + [self._breakpoint(at) for at in sorted(positions)]
 
     def _frontier(self) -> int:
         """The last block that the next request repeats."""
@@ -163,25 +165,25 @@ class _Search:
                     return self._ends[index] - len(self._origins[index]) + block
         return -1
 
-    def _earlier(self, before: int) -> int:
+    def _earlier(self, position: int) -> int:
         """The best end of an earlier request for another breakpoint; -1 without one."""
         newest = True
-        for index in range(bisect_right(self._ends, before), -1, -1):
+        for index in range(bisect_right(self._ends, position), -1, -1):
             blocks, end = self._messages[index]["content"], self._ends[index] - 1
-            if end >= before or self._messages[index]["role"] != "user":
+            if end >= position or self._messages[index]["role"] != "user":
                 continue
-            if newest and before - end > REACH:
+            if newest and position - end > REACH:
                 return self._cacheable(end)
             newest = False
             results = sum(block["type"] == "tool_result" for block in blocks)
-            if results < len(blocks) and before - (end - len(blocks) + results) > REACH:
+            if results < len(blocks) and position - (end - len(blocks) + results) > REACH:
                 return self._cacheable(end)
         return -1
 
     def _cacheable(self, at: int) -> int:
         """The last block up to `at` that may have a breakpoint; -1 if the prefix is too short."""
         while at >= 0:
-            _, index, block = self._place(at)
+            _, index, block = self._breakpoint(at)
             if self._messages[index]["content"][block]["type"] not in _UNMARKED:
                 origin = min(max(self._origins[index][block], 0), len(self._sizes) - 1)
                 size = self._fixed + (self._sizes[origin] if self._sizes else 0)
@@ -189,7 +191,7 @@ class _Search:
             at -= 1
         return -1
 
-    def _place(self, at: int) -> Breakpoint:
+    def _breakpoint(self, at: int) -> Breakpoint:
         index = bisect_right(self._ends, at)
         return Breakpoint("messages", index, at - self._ends[index] + len(self._messages[index]["content"]))
 

@@ -20,7 +20,7 @@ from nexus_context.folder.prompt import texts
 _OUTPUTS = {output: call for call, output in parts.CLIENT_CALLS.items()}
 _ITEMS = _OUTPUTS.keys() | parts.CLIENT_CALLS.keys()
 
-_Place = tuple[int, int]  # a message and a part of its content
+_PartIndex = tuple[int, int]  # a message and a part of its content
 
 
 def paired(messages: Sequence[Message], origins: Sequence[int], log: RepairLog) -> Sequence[Message]:
@@ -28,16 +28,16 @@ def paired(messages: Sequence[Message], origins: Sequence[int], log: RepairLog) 
     halves = _halves(messages) if any(map(_has_item, messages)) else ()
     if not halves:
         return messages
-    sent = list(messages)
+    sent_messages = list(messages)
     for index, at in sorted(halves):
-        content: Any = list(sent[index].content)  # type: ignore[arg-type]
+        content: Any = list(sent_messages[index].content)  # type: ignore[arg-type]
         kind = parts.read_part(content[at])
-        said = kind.text if isinstance(kind, parts.ProviderPart) else ""
-        content[at] = text_part(said or texts.text("part_omitted").format(kind=content[at]["type"]))
-        sent[index] = msgspec.structs.replace(sent[index], content=content)
+        item_text = kind.text if isinstance(kind, parts.ProviderPart) else ""
+        content[at] = text_part(item_text or texts.text("part_omitted").format(kind=content[at]["type"]))
+        sent_messages[index] = msgspec.structs.replace(sent_messages[index], content=content)
         text = "A call of a client's tool without its output, or an output without its call, is sent as text."
         log.add("item-as-text", text, origins[index])
-    return sent
+    return sent_messages
 
 
 def _has_item(message: Message) -> bool:
@@ -45,9 +45,9 @@ def _has_item(message: Message) -> bool:
     return content.__class__ is list and any(type_of(part) in _ITEMS for part in content)
 
 
-def _halves(messages: Sequence[Message]) -> set[_Place]:
-    halves: set[_Place] = set()
-    waiting: dict[tuple[str, str], _Place] = {}
+def _halves(messages: Sequence[Message]) -> set[_PartIndex]:
+    halves: set[_PartIndex] = set()
+    waiting: dict[tuple[str, str], _PartIndex] = {}
     for index, message in enumerate(messages):
         content: Any = message.content
         for at, part in enumerate(content if content.__class__ is list else ()):

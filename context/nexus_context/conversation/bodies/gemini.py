@@ -118,16 +118,16 @@ class _Rendering:
         if message.role == "assistant":
             self._append("model", self._answer(message, content, origin), origin)
             return
-        sent = self._parts(content, message.role, origin)
+        sent_parts = self._parts(content, message.role, origin)
         if message.role == "user":
-            self._append("user", sent, origin)
+            self._append("user", sent_parts, origin)
         elif not self.contents:
-            self.systems += sent
-        elif sent:
+            self.systems += sent_parts
+        elif sent_parts:
             text = "A system message inside the history is sent as a marked text of the user."
             self._log.add("system-as-user", text, origin)
             form = texts.text("system_note")
-            self._append("user", [{"text": form.format(text=part["text"])} for part in sent], origin)
+            self._append("user", [{"text": form.format(text=part["text"])} for part in sent_parts], origin)
 
     def finish(self) -> None:
         """Complete the contents; nothing may be added afterwards."""
@@ -143,41 +143,41 @@ class _Rendering:
             for content in self.contents:
                 self._sign(content["parts"])
 
-    def _append(self, role: str, sent: list[Part], origin: int) -> None:
-        if not sent:
+    def _append(self, role: str, sent_parts: list[Part], origin: int) -> None:
+        if not sent_parts:
             return
         if role == "model" and not self.contents:
             text = "The conversation begins with an assistant message; a user text opens it."
             self._log.add("conversation-opened", text, origin)
             self._append("user", [{"text": texts.text("conversation_start")}], -1)
         if self.contents and self.contents[-1]["role"] == role:
-            self.contents[-1]["parts"] += sent
+            self.contents[-1]["parts"] += sent_parts
         else:
-            self.contents.append({"role": role, "parts": sent})
+            self.contents.append({"role": role, "parts": sent_parts})
 
     def _flush(self, origin: int) -> None:
         pending, self._pending = self._pending, []
         self._append("user", pending, origin)
 
-    def _sign(self, sent: list[Part]) -> None:
+    def _sign(self, sent_parts: list[Part]) -> None:
         """Sign the first call of a content if Gemini did not."""
-        first = next((part for part in sent if "functionCall" in part), None)
-        if first is not None and parts.SIGNATURE_KEYS[0] not in first:
-            first[parts.SIGNATURE_KEYS[0]] = UNSIGNED
+        first_call = next((part for part in sent_parts if "functionCall" in part), None)
+        if first_call is not None and parts.SIGNATURE_KEYS[0] not in first_call:
+            first_call[parts.SIGNATURE_KEYS[0]] = UNSIGNED
             text = "Calls that Gemini did not sign are sent with the signature that skips its check."
             self._log.add("signature-added", text)
 
     # ------------------------------------------------------------ calls and results
 
     def _answer(self, message: Message, content: list[Any], origin: int) -> list[Part]:
-        marked, rest = call_places(content, message.tool_calls)
-        places = iter(marked)
-        sent: list[Part] = []
+        marked_calls, unmarked_calls = call_places(content, message.tool_calls)
+        upcoming_calls = iter(marked_calls)
+        sent_parts: list[Part] = []
         for original in content:
             kind = None if parts.is_blank(original) else parts.read_part(original)
             if isinstance(kind, parts.CallPart):
                 leave_out_fields(kind, self._log, origin)
-                call = next(places, None)
+                call = next(upcoming_calls, None)
                 part = None if call is None else self._call(call)
             else:
                 part = None if kind is None else self._part(kind, "assistant", origin)
@@ -185,8 +185,8 @@ class _Rendering:
             if part is None and signature is not None and isinstance(kind, parts.TextPart):
                 part = {"text": ""}
             if part is not None:
-                sent.append(part if signature is None else part | {parts.SIGNATURE_KEYS[0]: signature})
-        return [*sent, *map(self._call, rest)]
+                sent_parts.append(part if signature is None else part | {parts.SIGNATURE_KEYS[0]: signature})
+        return [*sent_parts, *map(self._call, unmarked_calls)]
 
     def _call(self, call: ToolCall) -> Part:
         self._names[call.id] = call.name
@@ -203,9 +203,9 @@ class _Rendering:
 
     def _result(self, message: Message, content: list[Any], origin: int) -> Part:
         call_id = message.tool_call_id or ""
-        sent = self._parts(content, "tool", origin)
-        text = "\n".join(part["text"] for part in sent if "text" in part)
-        media = [part for part in sent if "text" not in part]
+        sent_parts = self._parts(content, "tool", origin)
+        text = "\n".join(part["text"] for part in sent_parts if "text" in part)
+        media = [part for part in sent_parts if "text" not in part]
         response: Body = self._id(call_id) | {
             "name": self._naming.name(self._names.get(call_id, "")),
             "response": {"error" if is_error(message) else "output": text},
@@ -265,7 +265,7 @@ def unnamed_calls(repairs: Iterable[Repair]) -> set[str]:
 def without_naming(repairs: Iterable[Repair], unnamed: Collection[str]) -> list[Repair]:
     """The repairs without those that named calls and results: they are sent without an id, as they came."""
     kinds = ("call-renamed", "result-unnamed")
-    return [one for one in repairs if one.kind not in kinds or one.tool_call_id not in unnamed]
+    return [repair for repair in repairs if repair.kind not in kinds or repair.tool_call_id not in unnamed]
 
 
 def _media(kind: parts.AnyPart) -> Part | None:

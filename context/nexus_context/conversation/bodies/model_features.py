@@ -65,7 +65,10 @@ class _Adapter:
         content: Any = message.content
         if isinstance(content, list):
             adapted_parts = [self._part(index, part) for part in content]
-            if any(new is not old for new, old in zip(adapted_parts, content, strict=True)):
+            if any(
+                adapted_part is not original
+                for adapted_part, original in zip(adapted_parts, content, strict=True)
+            ):
                 taken = [part for part in adapted_parts if part is not None]
                 message = msgspec.structs.replace(message, content=taken)
         if "tools" in self._missing and (message.tool_calls or message.role == "tool"):
@@ -101,11 +104,13 @@ class _Adapter:
         return form.format(name=call.name, arguments=parts.json_text(call.arguments))
 
 
-def _joined(before: list[str], content: str | list[Any], after: Sequence[str] = ()) -> str | list[Any]:
+def _joined(
+    lines_before: list[str], content: str | list[Any], lines_after: Sequence[str] = ()
+) -> str | list[Any]:
     """A content between lines; blank text counts as none."""
     if isinstance(content, str):
-        return "\n".join([*before, *([] if parts.is_blank(content) else [content]), *after])
-    return [*map(_text, before), *content, *map(_text, after)]
+        return "\n".join([*lines_before, *([] if parts.is_blank(content) else [content]), *lines_after])
+    return [*map(_text, lines_before), *content, *map(_text, lines_after)]
 
 
 def _text(text: str) -> dict[str, str]:

@@ -68,19 +68,24 @@ def openai(
     )
     for message, origin in zip(sound, origins, strict=True):
         rendering.add(message, origin)
-    sent, places = rendering.finished()
+    sent_messages, markables = rendering.finished()
     if not parts.is_blank(system):
         prompt = system if is_clean(system) else clean(system)
-        sent.insert(0, {"role": "system", "content": [_text(prompt)] if rendering.in_parts else prompt})
-        places = [Markable(0, 0, -1), *(place._replace(item=place.item + 1) for place in places)]
-    if not sent:
+        sent_messages.insert(
+            0, {"role": "system", "content": [_text(prompt)] if rendering.in_parts else prompt}
+        )
+        markables = [
+            Markable(0, 0, -1),
+            *(markable._replace(item=markable.item + 1) for markable in markables),
+        ]
+    if not sent_messages:
         log.add("conversation-empty", "The conversation is empty; a text opens it.")
-        sent.append({"role": "user", "content": texts.text("conversation_start")})
-    body: Body = {"model": model, "messages": sent}
+        sent_messages.append({"role": "user", "content": texts.text("conversation_start")})
+    body: Body = {"model": model, "messages": sent_messages}
     if defined:
         body["tools"] = [_tool(tool, naming) for tool in defined]
     if cache is not None and rendering.in_parts:
-        mark_openai(sent, places, cache, body.get("tools"))
+        mark_openai(sent_messages, markables, cache, body.get("tools"))
     check_body("openai", body, log)
     if cache_key:
         body["prompt_cache_key"] = cache_key[:LONGEST_CACHE_KEY]
@@ -148,11 +153,11 @@ class _Rendering:
         if self.in_parts and rendered["role"] != "assistant":
             content = _as_parts(rendered["content"])
             rendered["content"], origins = content, [origin] * len(content)
-        before = self._sent[-1] if self._sent else None
-        is_same = before is not None and before["role"] == rendered["role"] != "tool"
-        is_same = is_same and before is not None and before.get("name") == rendered.get("name")
-        if before is not None and is_same and "tool_calls" not in before:
-            self._sent[-1] = rendered | {"content": _joined(before["content"], rendered["content"])}
+        previous = self._sent[-1] if self._sent else None
+        is_same = previous is not None and previous["role"] == rendered["role"] != "tool"
+        is_same = is_same and previous is not None and previous.get("name") == rendered.get("name")
+        if previous is not None and is_same and "tool_calls" not in previous:
+            self._sent[-1] = rendered | {"content": _joined(previous["content"], rendered["content"])}
             self._origins[-1] += origins
         else:
             self._sent.append(rendered)
@@ -190,15 +195,15 @@ class _Rendering:
 
     def _result_text(self, content: list[Any], name: str, origin: int) -> str:
         rendered = self._parts(content, "user", origin) or []
-        others = [part for part in rendered if part["type"] != "text"]
-        if others:
+        media = [part for part in rendered if part["type"] != "text"]
+        if media:
             label = texts.text("result_images").format(call=self._naming.id(name))
-            self._pending += [_text(label), *others]
+            self._pending += [_text(label), *media]
             self._pending_origin = origin
             text = "Images and files in a tool result are sent in a user message after it."
             self._log.add("image-moved", text, origin, tool_call_id=name)
         lines = [part["text"] for part in rendered if part["type"] == "text"]
-        if not lines and others:
+        if not lines and media:
             return label
         return "\n".join(lines)
 

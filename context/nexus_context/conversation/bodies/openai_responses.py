@@ -140,9 +140,9 @@ class _Rendering:
                 if isinstance(kind, parts.ProviderPart) and _is_item(kind):
                     self._append(kind.part, origin)
             content = [part for part, kind in zip(content, kinds, strict=True) if not _is_item(kind)]
-        sent = self._parts(content, message.role, origin)
-        if sent:
-            self._append(_message("developer" if message.role == "system" else "user", sent), origin)
+        sent_parts = self._parts(content, message.role, origin)
+        if sent_parts:
+            self._append(_message("developer" if message.role == "system" else "user", sent_parts), origin)
 
     def end_answer(self) -> None:
         """Leave out reasoning that nothing of the assistant follows."""
@@ -166,8 +166,8 @@ class _Rendering:
         self._origins.append(origin)
 
     def _add_answer(self, message: Message, content: list[Any], origin: int) -> None:
-        marked, rest = call_places(content, message.tool_calls)
-        places = iter(marked)
+        marked_calls, unmarked_calls = call_places(content, message.tool_calls)
+        upcoming_calls = iter(marked_calls)
         phase = message.meta.get("phase") if isinstance(message.meta, dict) else None
         for original in content:
             kind = None if parts.is_blank(original) else parts.read_part(original)
@@ -177,7 +177,7 @@ class _Rendering:
                 case None:
                     pass
                 case parts.CallPart():
-                    call = next(places, None)
+                    call = next(upcoming_calls, None)
                     if call is not None:
                         caller = {"caller": kind.caller} if _is_program(kind.caller) else {}
                         self._append(self._call(call) | caller, origin)
@@ -192,7 +192,7 @@ class _Rendering:
                     own_phase = kind.phase if isinstance(kind, parts.TextPart) else None
                     if not parts.is_blank(text):
                         self._append(_message("assistant", text, own_phase or phase), origin)
-        for call in rest:
+        for call in unmarked_calls:
             self._append(self._call(call), origin)
 
     def _answer(self, kind: parts.AnyPart, origin: int) -> str:
@@ -209,8 +209,8 @@ class _Rendering:
         if call.name in self._customs:
             self._custom_calls.add(call.id)
             call_id, name = self._naming.id(call.id), self._naming.name(call.name)
-            said = parts.json_text(call.arguments)
-            return {"type": "custom_tool_call", "call_id": call_id, "name": name, "input": said}
+            input_text = parts.json_text(call.arguments)
+            return {"type": "custom_tool_call", "call_id": call_id, "name": name, "input": input_text}
         return {
             "type": "function_call",
             "call_id": self._naming.id(call.id),
@@ -219,12 +219,12 @@ class _Rendering:
         }
 
     def _add_result(self, message: Message, content: list[Any], origin: int) -> None:
-        sent = self._parts(content, "tool", origin)
-        if not sent:
-            sent = [_text(texts.text("result_empty"))]
+        sent_parts = self._parts(content, "tool", origin)
+        if not sent_parts:
+            sent_parts = [_text(texts.text("result_empty"))]
             self._log.add("result-empty", "An empty result is sent as a text that says so.", origin)
-        is_text = len(sent) == 1 and sent[0]["type"] == "input_text" and not self._in_parts
-        output = sent[0]["text"] if is_text else sent
+        is_text = len(sent_parts) == 1 and sent_parts[0]["type"] == "input_text" and not self._in_parts
+        output = sent_parts[0]["text"] if is_text else sent_parts
         call_id = self._naming.id(message.tool_call_id or "")
         kind = "custom_tool_call" if message.tool_call_id in self._custom_calls else "function_call"
         self._append({"type": f"{kind}_output", "call_id": call_id, "output": output}, origin)
@@ -233,12 +233,12 @@ class _Rendering:
 
     def _parts(self, content: list[Any], role: str, origin: int) -> list[Part]:
         """The parts of a message of the user or the system, or of a result."""
-        sent = []
+        sent_parts = []
         for original in content:
             part = None if parts.is_blank(original) else self._part(parts.read_part(original), role, origin)
             if part is not None:
-                sent.append(part)
-        return sent
+                sent_parts.append(part)
+        return sent_parts
 
     def _part(self, kind: parts.AnyPart, role: str, origin: int) -> Part | None:
         visible = role != "system"

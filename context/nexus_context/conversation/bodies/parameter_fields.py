@@ -151,8 +151,8 @@ def anthropic(
     at_once = MOST_AT_ONCE_OF_OPUS_4 if is_opus else MOST_AT_ONCE
     if max(budget or 0, BUDGETS.get(level or "", 0) if version < (4, 6) else 0) < at_once:
         max_output = min(max_output, at_once)
-    most = _capped(parameters.get("max_tokens") or max_output, limit, unsent)
-    settings: Settings = {"max_tokens": most}
+    max_tokens = _capped(parameters.get("max_tokens") or max_output, limit, unsent)
+    settings: Settings = {"max_tokens": max_tokens}
     thinks_now = (level is not None or budget is not None) and level != "off"
     if thinks_now and not thinks:
         unsent.append("thinking: the model does not support it")
@@ -163,11 +163,13 @@ def anthropic(
         if budget is not None:
             unsent.append(f"thinking.budget: {model} decides by itself how much it thinks")
     elif thinks_now:
-        tokens = min(budget or BUDGETS.get(level or "", 0), most - 1)
+        tokens = min(budget or BUDGETS.get(level or "", 0), max_tokens - 1)
         if tokens >= LEAST_BUDGET:
             settings["thinking"] = {"type": "enabled", "budget_tokens": tokens}
         else:
-            unsent.append(f"thinking: it needs at least {LEAST_BUDGET} tokens, but max_tokens is {most}")
+            unsent.append(
+                f"thinking: it needs at least {LEAST_BUDGET} tokens, but max_tokens is {max_tokens}"
+            )
     elif level == "off" and thinks and version >= (5, 0):
         if version >= (5, 5) or re.search("fable|mythos", model.lower()):
             unsent.append(f"thinking.level: {model} always thinks")
@@ -289,32 +291,35 @@ def _gemini_level(level: str | None, budget: int | None, model: str, unsent: lis
     if budget is not None:
         unsent.append(f"thinking.budget: {model} does not accept it beside a level")
     version, is_pro = gemini_version(model) or _NEWEST, "pro" in model.lower()
-    sent = level
+    sent_level = level
     if level in ("off", "minimal") and (is_pro or version > (3, 5)):
-        sent = "low"
+        sent_level = "low"
     elif level == "off":
-        sent = "minimal"
+        sent_level = "minimal"
     elif level == "medium" and is_pro and version == (3, 0):
-        sent = "high"
-    if sent != level:
-        unsent.append(f"thinking.level {level}: {model} does not accept it; {sent} is sent instead")
-    return {"thinkingLevel": sent.upper()}
+        sent_level = "high"
+    if sent_level != level:
+        unsent.append(f"thinking.level {level}: {model} does not accept it; {sent_level} is sent instead")
+    return {"thinkingLevel": sent_level.upper()}
 
 
 def _gemini_budget(level: str | None, budget: int | None, model: str, unsent: list[str]) -> Settings:
     """How much Gemini 2.5 thinks."""
     name = model.lower()
-    least, most = next(limits for part, limits in GEMINI_BUDGETS.items() if part in name)
+    least_budget, most_budget = next(
+        limits for name_part, limits in GEMINI_BUDGETS.items() if name_part in name
+    )
     if level == "off":
-        if least == GEMINI_BUDGETS["pro"][0]:
+        if least_budget == GEMINI_BUDGETS["pro"][0]:
             unsent.append("thinking.level: the model cannot be told not to think")
             return {}
         return {"thinkingBudget": 0}
     stated = budget if budget is not None else BUDGETS[level or ""]
-    tokens = min(max(stated, least), most)
+    tokens = min(max(stated, least_budget), most_budget)
     if budget is not None and tokens != budget:
         unsent.append(
-            f"thinking.budget {budget}: {model} accepts {least} to {most}; {tokens} is sent instead"
+            f"thinking.budget {budget}: {model} accepts {least_budget} to {most_budget}; "
+            f"{tokens} is sent instead"
         )
     return {"thinkingBudget": tokens}
 

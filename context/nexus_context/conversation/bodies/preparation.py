@@ -74,8 +74,8 @@ def call_places(
         return [], list(calls)
     by_id = {call.id: call for call in calls}
     marked = [by_id.pop(mark, None) for mark in marks]
-    rest = [call for call in calls if call.id in by_id]
-    return [call or (rest.pop(0) if rest else None) for call in marked], rest
+    unmarked_calls = [call for call in calls if call.id in by_id]
+    return [call or (unmarked_calls.pop(0) if unmarked_calls else None) for call in marked], unmarked_calls
 
 
 def is_mark(part: Any) -> bool:
@@ -147,31 +147,35 @@ def _with_compactions(
             steps.append(Step(index, message))
             continue
         content: list[Any] = message.content  # type: ignore[assignment]
-        rest: list[Any] = []
-        own: Any = None  # the provider's own compaction, if the message has one
+        remaining_parts: list[Any] = []
+        own_compaction: Any = None  # the provider's own compaction, if the message has one
         for part in content:
             kind = parts.read_part(part) if _is_compaction(part) else None
             if not isinstance(kind, parts.CompactionPart):
-                rest.append(part)
+                remaining_parts.append(part)
             elif kind.part is None:
                 text = f"A compaction in {place(index)} that holds nothing is left out."
                 repairs.append(Repair("compaction-left-out", text, index))
             elif kind.provider == provider and message.role in _SPEAKERS:
-                if steps[lead:] or rest:
+                if steps[lead:] or remaining_parts:
                     text = f"The compaction in {place(index)} comes first; what it stands for is left out."
                     repairs.append(Repair("compaction-first", text, index))
                 steps = steps[:lead]
-                rest, own = [part], part
+                remaining_parts, own_compaction = [part], part
             else:
-                if own is not None:  # nothing stands before the provider's own
-                    rest.append(text_part(compaction_text(kind)))
+                if own_compaction is not None:  # nothing stands before the provider's own
+                    remaining_parts.append(text_part(compaction_text(kind)))
                 else:
                     steps.append(Step(index, Message("user", compaction_text(kind))))
                 repairs.append(_as_text(kind, index))
-        alone = rest[:1] if own is not None and any(lifted_as(part) == "result" for part in rest) else []
+        alone = (
+            remaining_parts[:1]
+            if own_compaction is not None and any(lifted_as(part) == "result" for part in remaining_parts)
+            else []
+        )
         # results are lifted before the rest of their message, but never before the compaction
         steps += [Step(index, Message(message.role, [part])) for part in alone]
-        rest = rest[len(alone) :]
-        if rest or message.tool_calls or message.role == "tool":
-            steps.append(Step(index, msgspec.structs.replace(message, content=rest or None)))
+        remaining_parts = remaining_parts[len(alone) :]
+        if remaining_parts or message.tool_calls or message.role == "tool":
+            steps.append(Step(index, msgspec.structs.replace(message, content=remaining_parts or None)))
     return steps

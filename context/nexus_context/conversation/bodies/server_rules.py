@@ -165,14 +165,14 @@ def _with_keys(schema: Schema, name: str, log: RepairLog) -> tuple[Schema, Mappi
     for key in properties:
         if key in taken:
             continue
-        sent = _OTHER.sub("_", key)
-        if sent in taken or not _KEY.fullmatch(sent) or not sent.strip("_"):
+        sent_key = _OTHER.sub("_", key)
+        if sent_key in taken or not _KEY.fullmatch(sent_key) or not sent_key.strip("_"):
             suffix = "-" + blake2s(key.encode(), digest_size=4).hexdigest()
-            sent = sent[: _LONGEST_KEY - len(suffix)] + suffix
-        taken.add(sent)
-        renamed[key] = sent
-        text = f"The argument {quote_name(key)} of the tool {quote_name(name)} is sent as {sent}."
-        log.add("argument-renamed", text, given=key, sent=sent)
+            sent_key = sent_key[: _LONGEST_KEY - len(suffix)] + suffix
+        taken.add(sent_key)
+        renamed[key] = sent_key
+        text = f"The argument {quote_name(key)} of the tool {quote_name(name)} is sent as {sent_key}."
+        log.add("argument-renamed", text, given=key, sent=sent_key)
     changed = schema | {"properties": {renamed.get(key, key): value for key, value in properties.items()}}
     if isinstance(schema.get("required"), list):
         changed["required"] = [renamed.get(key, key) for key in schema["required"]]
@@ -182,7 +182,7 @@ def _with_keys(schema: Schema, name: str, log: RepairLog) -> tuple[Schema, Mappi
 # ---------------------------------------------------------------- the finished body
 
 
-class _Place(NamedTuple):
+class _PlacedPart(NamedTuple):
     """An image, a document or a search result in a message. `replace` puts another part in its place."""
 
     message: int
@@ -196,21 +196,21 @@ def check_body(form: Owner, body: Body, log: RepairLog, *, model: str = "") -> N
     `model` is Anthropic's: its window, and whether its reasoning is bound to what stands before it, matter.
     """
     items = body.get("messages") or body.get("input") or body.get("contents") or ()
-    places = list[_Place]()
+    placed_parts = list[_PlacedPart]()
     for index, item in enumerate(items):
         if not isinstance(item.get("content"), str) and item.get("role") not in _NOT_OF_USER:
-            _add_places(places, index, item)
-    if not places:
+            _add_places(placed_parts, index, item)
+    if not placed_parts:
         return
-    images = [place for place in places if not _is_cited(place)]
+    images = [placed for placed in placed_parts if not _is_cited(placed)]
     changed = _replace_images(form, images, log, model) if images else []
     if form == "anthropic":
-        changed += _cite_all(list(filter(_is_cited, places)), log)
+        changed += _cite_all(list(filter(_is_cited, placed_parts)), log)
     if changed and checks_reasoning(model):
         _leave_out_bound(body, min(changed), log)
 
 
-def _add_places(places: list[_Place], index: int, holder: Mapping[str, Any]) -> None:
+def _add_places(places: list[_PlacedPart], index: int, holder: Mapping[str, Any]) -> None:
     """Add the images, documents and search results of a message, a result or an item."""
     parts = holder.get("content") or holder.get("parts") or holder.get("output")
     if not isinstance(parts, list):
@@ -224,7 +224,7 @@ def _add_places(places: list[_Place], index: int, holder: Mapping[str, Any]) -> 
         elif "functionResponse" in part:
             _add_places(places, index, part["functionResponse"])
         elif kind in _LOOKED_AT or _is_gemini_image(part):
-            places.append(_Place(index, part, functools.partial(parts.__setitem__, at)))
+            places.append(_PlacedPart(index, part, functools.partial(parts.__setitem__, at)))
 
 
 def _is_gemini_image(part: Block) -> bool:
@@ -232,81 +232,84 @@ def _is_gemini_image(part: Block) -> bool:
     return isinstance(file, dict) and str(file.get("mimeType")).startswith("image/")
 
 
-def _is_cited(place: _Place) -> bool:
-    return place.part.get("type") in _CITED
+def _is_cited(placed: _PlacedPart) -> bool:
+    return placed.part.get("type") in _CITED
 
 
-def _replace_images(form: Owner, images: list[_Place], log: RepairLog, model: str) -> list[int]:
+def _replace_images(form: Owner, images: list[_PlacedPart], log: RepairLog, model: str) -> list[int]:
     """Put texts in place of refused images; returns the messages whose images left for their number."""
     rules = RULES[form]
-    rest, leaving = images, list[_Place]()
+    remaining, leaving = images, list[_PlacedPart]()
     edges = dict[int, float]()
     if form == "anthropic":
-        edges = {id(place.part): max(image_size(place.part) or (0,)) for place in images}
-        too_large = [place for place in images if _is_too_large(place, edges)]
+        edges = {id(placed.part): max(image_size(placed.part) or (0,)) for placed in images}
+        too_large = [placed for placed in images if _is_too_large(placed, edges)]
         _replace(
             too_large, "image-too-large", "An image is too large for the provider; a text replaces it.", log
         )
-        rest = [place for place in images if not _is_too_large(place, edges)] if too_large else images
-    most = rules.images_of_small_window
-    if len(rest) > most and get_model_limits(model).context_window > SMALL_WINDOW:
-        most = rules.images
-    leaving += rest[: _in_steps(len(rest), most)]
+        remaining = [placed for placed in images if not _is_too_large(placed, edges)] if too_large else images
+    max_images = rules.images_of_small_window
+    if len(remaining) > max_images and get_model_limits(model).context_window > SMALL_WINDOW:
+        max_images = rules.images
+    leaving += remaining[: _in_steps(len(remaining), max_images)]
     _replace(
-        leaving, "images-over-limit", f"The provider takes {most} images; texts replace the oldest.", log
+        leaving,
+        "images-over-limit",
+        f"The provider takes {max_images} images; texts replace the oldest.",
+        log,
     )
-    rest = rest[len(leaving) :]
-    large = [place for place in rest if edges.get(id(place.part), 0) > LONGEST_OF_MANY]
-    if len(rest) > FEW_IMAGES and large:
-        oldest = rest[: _in_steps(len(rest), FEW_IMAGES)]
+    remaining = remaining[len(leaving) :]
+    large = [placed for placed in remaining if edges.get(id(placed.part), 0) > LONGEST_OF_MANY]
+    if len(remaining) > FEW_IMAGES and large:
+        oldest = remaining[: _in_steps(len(remaining), FEW_IMAGES)]
         fewest = large if len(large) <= len(oldest) else oldest
         text = f"With more than {FEW_IMAGES} images the provider takes none above {LONGEST_OF_MANY} pixels; "
         _replace(fewest, "images-over-limit", text + "texts replace some.", log)
         leaving += fewest
-    return [place.message for place in leaving]
+    return [placed.message for placed in leaving]
 
 
-def _is_too_large(place: _Place, edges: Mapping[int, float]) -> bool:
-    return edges[id(place.part)] > LONGEST_EDGE or len(image_data(place.part) or "") > MOST_DATA
+def _is_too_large(placed: _PlacedPart, edges: Mapping[int, float]) -> bool:
+    return edges[id(placed.part)] > LONGEST_EDGE or len(image_data(placed.part) or "") > MOST_DATA
 
 
-def _in_steps(count: int, most: int) -> int:
-    """How many of `count` leave so that at most `most` stay: whole quarters of `most`."""
-    step = most // 4
-    return -(-max(count - most, 0) // step) * step
+def _in_steps(count: int, limit: int) -> int:
+    """How many of `count` leave so that at most `limit` stay: whole quarters of `limit`."""
+    step = limit // 4
+    return -(-max(count - limit, 0) // step) * step
 
 
-def _replace(places: list[_Place], kind: str, text: str, log: RepairLog) -> None:
-    for place in places:
+def _replace(placed_parts: list[_PlacedPart], kind: str, text: str, log: RepairLog) -> None:
+    for placed in placed_parts:
         form = {"image": "text", "image_url": "text", "input_image": "input_text"}.get(
-            place.part.get("type", "")
+            placed.part.get("type", "")
         )
-        marks = {key: place.part[key] for key in _MARKS if key in place.part}
+        marks = {key: placed.part[key] for key in _MARKS if key in placed.part}
         replacement = {"text": texts.text("part_omitted").format(kind="image")} | marks
-        place.replace(replacement if form is None else {"type": form} | replacement)
+        placed.replace(replacement if form is None else {"type": form} | replacement)
         log.add(kind, text)
 
 
-def _cite_all(cited: list[_Place], log: RepairLog) -> list[int]:
+def _cite_all(cited: list[_PlacedPart], log: RepairLog) -> list[int]:
     """Enable citations of all documents if one has them; returns the messages of those that had none."""
-    uncited = [place for place in cited if not (place.part.get("citations") or {}).get("enabled")]
+    uncited = [placed for placed in cited if not (placed.part.get("citations") or {}).get("enabled")]
     if not uncited or len(uncited) == len(cited):
         return []
-    for place in uncited:
-        place.replace(place.part | {"citations": {"enabled": True}})
+    for placed in uncited:
+        placed.replace(placed.part | {"citations": {"enabled": True}})
         text = (
             "Citations are enabled for a document without them: the provider wants all of a request, or none."
         )
         log.add("citations-enabled", text)
-    return [place.message for place in uncited]
+    return [placed.message for placed in uncited]
 
 
-def _leave_out_bound(body: Body, first: int, log: RepairLog) -> None:
+def _leave_out_bound(body: Body, first_changed: int, log: RepairLog) -> None:
     """Leave out the reasoning behind a message that changed."""
-    for message in body["messages"][first + 1 :]:
+    for message in body["messages"][first_changed + 1 :]:
         blocks = message["content"]
-        rest = [block for block in blocks if not block["type"].endswith("thinking")]
-        if message["role"] == "assistant" and rest and len(rest) < len(blocks):
-            message["content"] = rest
+        kept_blocks = [block for block in blocks if not block["type"].endswith("thinking")]
+        if message["role"] == "assistant" and kept_blocks and len(kept_blocks) < len(blocks):
+            message["content"] = kept_blocks
             text = "Reasoning is left out where messages before it have changed since."
             log.add("thinking-left-out", text)

@@ -26,7 +26,7 @@ _TYPES = frozenset((*CALLS, *parts.SERVER_RESULTS))
 PAUSED = "pause_turn"
 """The stop reason of an answer that the server wants back to go on with it."""
 
-_Place = tuple[int, int]  # a message and a part of its content
+_PartIndex = tuple[int, int]  # a message and a part of its content
 
 
 def paired(messages: Sequence[Message], origins: Sequence[int], log: RepairLog) -> Sequence[Message]:
@@ -36,14 +36,14 @@ def paired(messages: Sequence[Message], origins: Sequence[int], log: RepairLog) 
     halves: dict[int, set[int]] = {}
     for index, part in _Pairing(messages).halves:
         halves.setdefault(index, set()).add(part)
-    sent = list(messages)
+    sent_messages = list(messages)
     for index in sorted(halves):
         content: Any = messages[index].content
-        rest = [part for at, part in enumerate(content) if at not in halves[index]]
-        sent[index] = msgspec.structs.replace(messages[index], content=rest)
+        remaining_parts = [part for at, part in enumerate(content) if at not in halves[index]]
+        sent_messages[index] = msgspec.structs.replace(messages[index], content=remaining_parts)
         text = "A server tool call without a result, or a result without its call, is left out."
         log.add("server-tool-left-out", text, origins[index])
-    return sent
+    return sent_messages
 
 
 def is_paused(messages: Sequence[Message]) -> bool:
@@ -51,20 +51,24 @@ def is_paused(messages: Sequence[Message]) -> bool:
 
     It says so (`stop_reason` in its meta), or it ends with what a server tool did.
     """
-    last = messages[-1] if messages else None
-    if last is None or last.role != "assistant" or last.tool_calls:
+    last_message = messages[-1] if messages else None
+    if last_message is None or last_message.role != "assistant" or last_message.tool_calls:
         return False
-    if isinstance(last.meta, dict) and last.meta.get("stop_reason") == PAUSED:
+    if isinstance(last_message.meta, dict) and last_message.meta.get("stop_reason") == PAUSED:
         return True
-    return isinstance(last.content, list) and bool(last.content) and _server_id(last.content[-1]) is not None
+    return (
+        isinstance(last_message.content, list)
+        and bool(last_message.content)
+        and _server_id(last_message.content[-1]) is not None
+    )
 
 
 class _Pairing:
     """`halves` are the places of calls and results that are left out."""
 
     def __init__(self, messages: Sequence[Message]) -> None:
-        self.halves: set[_Place] = set()
-        self._open: dict[str, _Place] = {}  # calls without a result
+        self.halves: set[_PartIndex] = set()
+        self._open: dict[str, _PartIndex] = {}  # calls without a result
         self._late: set[str] = set()  # those of earlier turns
         self._callers: set[Any] = set()  # what called the client's tools in this turn
         self._has_calls = False
@@ -87,12 +91,12 @@ class _Pairing:
 
     def _without_halves(self, messages: Sequence[Message]) -> Message:
         """The last message as far as it is sent."""
-        last, index = messages[-1], len(messages) - 1
-        if not any(place[0] == index for place in self.halves):
-            return last
-        content: Any = last.content
-        rest = [part for at, part in enumerate(content) if (index, at) not in self.halves]
-        return msgspec.structs.replace(last, content=rest)
+        last_message, index = messages[-1], len(messages) - 1
+        if not any(half[0] == index for half in self.halves):
+            return last_message
+        content: Any = last_message.content
+        remaining_parts = [part for at, part in enumerate(content) if (index, at) not in self.halves]
+        return msgspec.structs.replace(last_message, content=remaining_parts)
 
     def _read(self, index: int, message: Message) -> None:
         self._has_calls = self._has_calls or bool(message.tool_calls)

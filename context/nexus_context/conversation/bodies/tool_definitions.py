@@ -93,21 +93,21 @@ class Naming:
             if name in taken:
                 self._names[name] = name
                 continue
-            sent = self._fitting(name)
-            if sent in taken:
-                sent = _hashed(sent, name, self._longest_name)
-            taken.add(sent)
-            self._names[name] = sent
-            self._log_renamed(name, sent)
+            sent_name = self._fitting(name)
+            if sent_name in taken:
+                sent_name = _hashed(sent_name, name, self._longest_name)
+            taken.add(sent_name)
+            self._names[name] = sent_name
+            self._log_renamed(name, sent_name)
 
     def name(self, original: str) -> str:
         """The name of a tool in a call."""
-        sent = self._names.get(original)
-        if sent is None:
-            sent = self._names[original] = original if self._fits(original) else self._fitting(original)
-            if sent != original:
-                self._log_renamed(original, sent)
-        return sent
+        sent_name = self._names.get(original)
+        if sent_name is None:
+            sent_name = self._names[original] = original if self._fits(original) else self._fitting(original)
+            if sent_name != original:
+                self._log_renamed(original, sent_name)
+        return sent_name
 
     def id(self, original: str) -> str:
         """The id of a call, or of the call that a result answers."""
@@ -115,15 +115,15 @@ class Naming:
         if (longest is None or len(original) <= longest) and (self._any_id or _VALID.fullmatch(original)):
             return original
         clean = original if self._any_id else _OTHER.sub("_", original)
-        sent = _hashed(clean, original, longest or len(original) + 9)
+        sent_id = _hashed(clean, original, longest or len(original) + 9)
         self._log.add(
             "id-changed",
             "Call ids that the provider rejects are replaced, in calls and in results.",
             tool_call_id=original,
             given=original,
-            sent=sent,
+            sent=sent_id,
         )
-        return sent
+        return sent_id
 
     def _fits(self, name: str) -> bool:
         is_valid = len(name) <= self._longest_name and _VALID.fullmatch(name) is not None
@@ -135,9 +135,9 @@ class Naming:
             clean = f"_{clean}"
         return clean if len(clean) <= self._longest_name else _hashed(clean, name, self._longest_name)
 
-    def _log_renamed(self, original: str, sent: str) -> None:
-        text = f"The provider rejects the tool name {quote_name(original)}; it is sent as {sent}."
-        self._log.add("tool-renamed", text, given=original, sent=sent)
+    def _log_renamed(self, original: str, sent_name: str) -> None:
+        text = f"The provider rejects the tool name {quote_name(original)}; it is sent as {sent_name}."
+        self._log.add("tool-renamed", text, given=original, sent=sent_name)
 
 
 class ToolDefinition(NamedTuple):
@@ -174,11 +174,11 @@ def definitions(tools: Iterable[Mapping[str, Any]], provider: Owner, log: Repair
             log.add("tool-repeated", text, given=definition.name)
         by_name[definition.name] = definition
     defined = list(by_name.values())
-    most = server_rules.RULES[provider].tools
-    if most is not None and len(defined) > most:
-        names = ", ".join(quote_name(tool.name) for tool in defined[most:])
-        log.add("tools-over-limit", f"The provider takes {most} tools; these are left out: {names}.")
-        del defined[most:]
+    max_tools = server_rules.RULES[provider].tools
+    if max_tools is not None and len(defined) > max_tools:
+        names = ", ".join(quote_name(tool.name) for tool in defined[max_tools:])
+        log.add("tools-over-limit", f"The provider takes {max_tools} tools; these are left out: {names}.")
+        del defined[max_tools:]
     return _some_loaded(defined, log)
 
 

@@ -64,9 +64,9 @@ def _title(line: str) -> tuple[str, str] | None:
     if match is None:
         return None
     title = match["bold"] or match["numbered"]
-    rest = (match["rest"] or "").strip()
-    if match["bold"] or not rest or title.casefold() in _sections():
-        return title, rest
+    following_text = (match["rest"] or "").strip()
+    if match["bold"] or not following_text or title.casefold() in _sections():
+        return title, following_text
     return None
 
 

@@ -73,9 +73,9 @@ def extract_facts(messages: Sequence[Message]) -> Facts:
             collector.add_summary(redact_message(summary_of(message)))
         else:
             fresh.append(without_secrets(message))
-    before = collector.newest + 1
+    start = collector.newest + 1
     results = {message.tool_call_id: message for message in fresh if message.role == "tool"}
-    for at, message in enumerate(fresh, before):
+    for at, message in enumerate(fresh, start):
         if message.role == "user":
             collector.add_user_message(user_words(message), at)
         elif message.role == "tool":
@@ -87,8 +87,8 @@ def extract_facts(messages: Sequence[Message]) -> Facts:
                 result = "" if answer is None else text_of(answer)
                 collector.tasks.apply(call, arguments_of(call.arguments), result)
     activity = activity_of(fresh)
-    collector.add_activity(activity, before)
-    collector.add_listed_tasks(before + len(fresh))
+    collector.add_activity(activity, start)
+    collector.add_listed_tasks(start + len(fresh))
     return Facts(collector.sections(), activity)
 
 
@@ -153,8 +153,8 @@ class _Collector:
         for number, task in enumerate(self.tasks.open.values()):
             self._put("tasks", line_of(task), at + number, weight=_LISTED)
 
-    def add_activity(self, activity: ToolActivity, before: int) -> None:
-        """Add what tools did; `before` is the time of their first message."""
+    def add_activity(self, activity: ToolActivity, start: int) -> None:
+        """Add what tools did; `start` is the time of their first message."""
         forms = lines()
         for use in activity.files:
             earlier = self._facts["files"].get(use.path)
@@ -162,20 +162,20 @@ class _Collector:
             text = forms["changed" if changed else "read"].format(path=use.path)
             if earlier is not None and earlier.text != forms["read"].format(path=use.path):
                 text = earlier.text  # in the words of the earlier summary
-            self._put("files", text, before + use.at, weight=2.0 if changed else 0.6, key=use.path)
+            self._put("files", text, start + use.at, weight=2.0 if changed else 0.6, key=use.path)
         self._resolve({run.command for run in activity.runs if not run.failed}, forms)
         for run in activity.runs:
             form = forms["failed" if run.failed else "ran" if run.outcome else "silent"]
             text = form.format(command=run.command, outcome=run.outcome)
             weight = 2.0 if run.failed else 0.3 if is_minor(run.command) else 1.2
-            self._put("commands", text, before + run.at, weight=weight, key=run.command)
+            self._put("commands", text, start + run.at, weight=weight, key=run.command)
         errors = self._facts["errors"]
         for failure in activity.failures:
             form = forms["resolved" if failure.resolved else "unresolved"]
             text = form.format(error=failure.text, where=failure.where)
             key = f"{failure.where} {failure.text}"
             errors.pop(key, None)
-            errors[key] = Fact(text, key, before + failure.at, 0.5 if failure.resolved else 2.0)
+            errors[key] = Fact(text, key, start + failure.at, 0.5 if failure.resolved else 2.0)
 
     def add_summary(self, summary: str) -> None:
         """Add an earlier summary, written by this package, a model or another program."""

@@ -115,8 +115,8 @@ def _summary(source: _Source, counter: TokenCounter, *, limit: int, pins: Sequen
     if not any(choice.chosen.values()) and not names:
         return pinned if counter.count(pinned) <= limit else ""
     end = [pinned] if pinned else []
-    whole = "\n\n".join([_rendered(choice.chosen, choice.dropped(), names), *end])
-    return whole if counter.count(whole) <= limit else "\n\n".join([text, *end])
+    text_with_names = "\n\n".join([_rendered(choice.chosen, choice.dropped(), names), *end])
+    return text_with_names if counter.count(text_with_names) <= limit else "\n\n".join([text, *end])
 
 
 class _Choice:
@@ -134,19 +134,19 @@ class _Choice:
     def choose(self, room: int) -> None:
         """Choose facts in `room` tokens, some of which stay for names."""
         room -= int(room * NAMES_SHARE)
-        left = room
+        tokens_left = room
         for section, share in SHARES.items():
             if section == "instructions":
                 self._drop_repeated()
-            most = left if room < LITTLE and section in _USERS else int(room * share)
-            self._waiting[section] = self._candidates(section, most)
-            left -= self._take(section, most)
+            max_tokens = tokens_left if room < LITTLE and section in _USERS else int(room * share)
+            self._waiting[section] = self._candidates(section, max_tokens)
+            tokens_left -= self._take(section, max_tokens)
         for section in LEFTOVER:
-            left -= self._take(section, left)
-        left //= 2
+            tokens_left -= self._take(section, tokens_left)
+        tokens_left //= 2
         for section, spare in self._spare.items():
             self._waiting[section] = self._costs(spare)
-            left -= self._take(section, left)
+            tokens_left -= self._take(section, tokens_left)
         self._drop_repeated()
 
     def dropped(self) -> dict[Section, int]:
@@ -172,15 +172,16 @@ class _Choice:
         for facts in (self.chosen["instructions"], self._ranked["instructions"]):
             facts[:] = [fact for fact in facts if fact.text not in messages]
 
-    def _candidates(self, section: Section, most: int) -> list[tuple[Fact, int]]:
+    def _candidates(self, section: Section, max_tokens: int) -> list[tuple[Fact, int]]:
         """The facts of a section with the tokens that each takes."""
         facts = self._ranked[section]
         if section == "latest":
             fitting = [
-                _fitting(fact, most if n == 0 else int(most * LONG_MESSAGE)) for n, fact in enumerate(facts)
+                _fitting(fact, max_tokens if n == 0 else int(max_tokens * LONG_MESSAGE))
+                for n, fact in enumerate(facts)
             ]
         else:
-            fitting = [_fitting(fact, most) for fact in facts]
+            fitting = [_fitting(fact, max_tokens) for fact in facts]
         return self._costs(fitting)
 
     def _costs(self, facts: Sequence[Fact]) -> list[tuple[Fact, int]]:
@@ -197,14 +198,14 @@ class _Choice:
 def _take(chosen: list[Fact], waiting: list[tuple[Fact, int]], room: int) -> int:
     """Move the facts that fit from `waiting` to `chosen`; returns the tokens that they take."""
     taken = 0
-    rest = []
+    remaining = []
     for fact, cost in waiting:
         if taken + cost <= room:
             chosen.append(fact)
             taken += cost
         else:
-            rest.append((fact, cost))
-    waiting[:] = rest
+            remaining.append((fact, cost))
+    waiting[:] = remaining
     return taken
 
 
@@ -222,29 +223,29 @@ def _ranked(facts: Facts, section: Section, *, spare: bool = False) -> list[Fact
     if section == "files":
         candidates = tuple(fact for fact in candidates if fact.weight >= _CHANGED)
     if section == "errors":
-        candidates = tuple(map(_without_place, candidates))
+        candidates = tuple(map(_without_command, candidates))
     newest = max((fact.at for fact in candidates), default=0) or 1
     recency = RECENCY.get(section, RECENT)
     ranked = sorted(
         candidates, key=lambda fact: (-fact.weight - recency * fact.at / newest, -fact.at, fact.text)
     )
     if section == "latest" and ranked:
-        last = candidates[-1]
-        ranked = [last, *(fact for fact in ranked if fact is not last)]
+        newest_fact = candidates[-1]
+        ranked = [newest_fact, *(fact for fact in ranked if fact is not newest_fact)]
     return ranked
 
 
-def _without_place(fact: Fact) -> Fact:
+def _without_command(fact: Fact) -> Fact:
     """A resolved error without the command that it came from."""
-    error, place, rest = fact.text.rpartition(" (in `")
-    if not (place and rest.endswith("; resolved since)")):
+    error, separator, ending = fact.text.rpartition(" (in `")
+    if not (separator and ending.endswith("; resolved since)")):
         return fact
     return msgspec.structs.replace(fact, text=f"{error} (resolved since)")
 
 
-def _fitting(fact: Fact, most: int) -> Fact:
-    """The fact, shortened with a mark if it is longer than `most` tokens can hold."""
-    longest = max(most * _CHARACTERS, 80)
+def _fitting(fact: Fact, max_tokens: int) -> Fact:
+    """The fact, shortened with a mark if it is longer than `max_tokens` tokens can hold."""
+    longest = max(max_tokens * _CHARACTERS, 80)
     if len(fact.text) <= longest + _MARK:  # one that is already shortened is not shortened again
         return fact
     text = shorten_text(fact.text, longest)

@@ -33,9 +33,9 @@ class CompactionError(RequestError):
 
 def nothing_to_undo(compaction: str | None, existing: Iterable[str]) -> str:
     """The sentence for a compaction that cannot be undone, by default the last one; `unknown-compaction`."""
-    what = "no compaction" if compaction is None else f"no compaction {compaction!r}"
+    subject = "no compaction" if compaction is None else f"no compaction {compaction!r}"
     ids = ", ".join(existing)
-    return f"There is {what} to undo.{f' There are: {ids}.' if ids else ''}"
+    return f"There is {subject} to undo.{f' There are: {ids}.' if ids else ''}"
 
 
 def opaque_provider(receipt: Any) -> str | None:

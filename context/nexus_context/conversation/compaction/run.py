@@ -229,24 +229,26 @@ def plan(
     pins = _checked_pins(request.pins, len(messages) + gap.messages)
     total = sums[-1] + gap.tokens
     leading = sums[history.leading.stop] - sums[history.leading.start]
-    room = _share(Budget(budget.available, budget.fixed + leading), total - leading, settings, request)
-    start = select(history, counter, budget=room.recent, turns=settings.keep_recent_turns, most=room.turns)
+    shares = _share(Budget(budget.available, budget.fixed + leading), total - leading, settings, request)
+    start = select(
+        history, counter, budget=shares.recent, turns=settings.keep_recent_turns, turns_budget=shares.turns
+    )
     indexes = [_loaded_index(pin, gap) for pin in pins if isinstance(pin, int)]
     pinned = _pinned_groups(messages, start, indexes).union(at for at in history.leading if at < start)
-    replaced = [each for index, each in enumerate(messages[:start]) if index not in pinned]
+    replaced = [message for index, message in enumerate(messages[:start]) if index not in pinned]
     if not gap.messages and all(map(is_summary, replaced)):
         return None
     lead, read_from = _read_range(history, sums, start, max(READ_TOKENS, budget.available))
     unread = read_from - lead + gap.messages
     shell = create_summary_message("", _SOME_DAY, len(replaced) + gap.messages, unread=unread)
-    limit = max(room.summary - count_message(counter, content_of(shell)), 1)
+    limit = max(shares.summary - count_message(counter, content_of(shell)), 1)
     texts = [redact_message(pin) for pin in pins if isinstance(pin, str)]
     _check_sizes(texts, counter, limit)
-    summaries = [redact_message(summary_of(each)) for each in replaced if is_summary(each)]
-    carried = [pin for each in summaries for pin in pins_in(each)]
-    kept = sums[-1] - sums[start] + sum(sums[index + 1] - sums[index] for index in pinned)
+    summaries = [redact_message(summary_of(message)) for message in replaced if is_summary(message)]
+    carried = [pin for summary in summaries for pin in pins_in(summary)]
+    tokens_kept = sums[-1] - sums[start] + sum(sums[index + 1] - sums[index] for index in pinned)
     pin_tokens = counter.count(with_pins("", texts).strip()) if texts else 0
-    limit = min(limit, max(int((total - kept) * GAIN), LEAST_SUMMARY, 2 * pin_tokens))
+    limit = min(limit, max(int((total - tokens_kept) * GAIN), LEAST_SUMMARY, 2 * pin_tokens))
     return Plan(
         messages=tuple(messages),
         start=start,
@@ -254,7 +256,7 @@ def plan(
         reason=request.reason,
         summary_limit=limit,
         tokens_before=total,
-        tokens_kept=kept,
+        tokens_kept=tokens_kept,
         threshold=int(budget.available * settings.threshold) - budget.fixed,
         pins=tuple(dict.fromkeys([*carried, *texts])),
         instructions=request.instructions or settings.instructions,
@@ -265,11 +267,13 @@ def plan(
     )
 
 
-def select(history: History, counter: TokenCounter, *, budget: int, turns: int = 0, most: int = 0) -> int:
+def select(
+    history: History, counter: TokenCounter, *, budget: int, turns: int = 0, turns_budget: int = 0
+) -> int:
     """The index from which messages stay (rules 1 to 4); 0 if there is nothing to replace.
 
-    The messages that stay may take `budget` tokens, or `most` tokens if they are the newest `turns` turns.
-    None of those before a gap stays.
+    The messages that stay may take `budget` tokens, or `turns_budget` tokens if they are the newest `turns`
+    turns. No message before a gap stays.
     """
     messages, sums = history.messages, history.sums(counter)
     earliest = history.gap.lead if history.gap.messages else 0
@@ -294,7 +298,7 @@ def select(history: History, counter: TokenCounter, *, budget: int, turns: int =
     if turn is not None and sums[-1] - sums[turn] >= least:
         start = turn
     recent = [turn for turn in grouping.turns if turn >= groups[0]][-turns:] if turns else []
-    with_turns = min([start, *(turn for turn in recent if sums[-1] - sums[turn] <= most)])
+    with_turns = min([start, *(turn for turn in recent if sums[-1] - sums[turn] <= turns_budget)])
     stays = {*history.leading, *(at for at in range(start) if is_summary(messages[at]))}
     if earliest or not stays.issuperset(range(with_turns)):
         return with_turns
@@ -313,18 +317,18 @@ def select_messages_for_compaction(
     stays even if it takes more, and so do leading system messages. A missing result of a call counts as what
     is sent for it, and is among the messages to summarize.
     """
-    given = list(messages)
-    history = History(with_missing_results(given))
+    given_messages = list(messages)
+    history = History(with_missing_results(given_messages))
     budget = int(available_budget * recent_preserve_ratio)
     start = select(history, complete(token_counter), budget=budget)
-    old = history.messages[:start]
-    rules = [old[at] for at in history.leading if at < start]
-    replaced = [message for at, message in enumerate(old) if at not in history.leading]
-    own = {*map(id, given)}
-    return replaced, [*rules, *(message for message in history.messages[start:] if id(message) in own)]
+    old_messages = history.messages[:start]
+    rules = [old_messages[at] for at in history.leading if at < start]
+    replaced = [message for at, message in enumerate(old_messages) if at not in history.leading]
+    given_ids = {*map(id, given_messages)}
+    return replaced, [*rules, *(message for message in history.messages[start:] if id(message) in given_ids)]
 
 
-class _Room(NamedTuple):
+class _TokenShares(NamedTuple):
     """Tokens for the summary message, for the messages that stay, and for the newest turns that stay."""
 
     summary: int
@@ -332,7 +336,9 @@ class _Room(NamedTuple):
     turns: int
 
 
-def _share(budget: Budget, total: int, settings: CompactionSettings, request: CompactionRequest) -> _Room:
+def _share(
+    budget: Budget, total: int, settings: CompactionSettings, request: CompactionRequest
+) -> _TokenShares:
     """How much room there is (rules 3, 6 and 7)."""
     target = settings.overflow_target if request.overflow else settings.target
     goal = int(budget.available * target) - budget.fixed
@@ -341,7 +347,7 @@ def _share(budget: Budget, total: int, settings: CompactionSettings, request: Co
     recent = min(int(max(budget.room, 0) * settings.recent_preserve_ratio), max(goal - summary, 0))
     if request.reason == "explicit" or request.overflow:
         recent = min(recent, int(total * settings.recent_preserve_ratio))
-    return _Room(summary, recent, turns=max(goal - summary, 0))
+    return _TokenShares(summary, recent, turns=max(goal - summary, 0))
 
 
 def _pinned_groups(messages: Sequence[Message], start: int, pins: Sequence[int]) -> set[int]:
@@ -350,20 +356,20 @@ def _pinned_groups(messages: Sequence[Message], start: int, pins: Sequence[int])
     starts = [*group_starts(messages), len(messages)] if pins else []
     for pin in pins:
         if pin < start and not is_summary(messages[pin]):
-            after = bisect_right(starts, pin)
-            pinned.update(range(starts[after - 1], starts[after]))
+            next_group = bisect_right(starts, pin)
+            pinned.update(range(starts[next_group - 1], starts[next_group]))
     return pinned
 
 
-def _read_range(history: History, sums: Sequence[int], start: int, most: int) -> tuple[int, int]:
-    """`lead` and `read_from` of a plan (rule 8): read the newest `most` tokens before `start`."""
-    read_from = min(bisect_left(sums, sums[start] - most), max(start - 1, 0))
+def _read_range(history: History, sums: Sequence[int], start: int, max_tokens: int) -> tuple[int, int]:
+    """`lead` and `read_from` of a plan (rule 8): read the newest `max_tokens` tokens before `start`."""
+    read_from = min(bisect_left(sums, sums[start] - max_tokens), max(start - 1, 0))
     end = history.gap.lead if history.gap.messages else read_from
     read_from = max(read_from, end)
     if not history.gap.messages:
         roles = (at for at in range(end) if history.messages[at].role not in ("user", "system"))
         end = next(roles, end)
-    return min(bisect_right(sums, most * LEAD_SHARE) - 1, end), read_from
+    return min(bisect_right(sums, max_tokens * LEAD_SHARE) - 1, end), read_from
 
 
 # ---------------------------------------------------------------- pins
@@ -461,9 +467,12 @@ def finish(
     message = create_summary_message(
         with_pins(text, plan.pins), made_at, plan.replaced_count, unread=plan.unread
     )
-    after = plan.tokens_kept + count_message(counter, content_of(message))
-    if after >= plan.tokens_before:
-        reason = f"with its summary the history would take {after:,} tokens instead of {plan.tokens_before:,}"
+    tokens_after = plan.tokens_kept + count_message(counter, content_of(message))
+    if tokens_after >= plan.tokens_before:
+        reason = (
+            f"with its summary the history would take {tokens_after:,} tokens "
+            f"instead of {plan.tokens_before:,}"
+        )
         raise CompactionError(
             f"Nothing was compacted ({written.summarizer}): {reason}.", code="no-gain", reason=reason
         )
@@ -473,7 +482,7 @@ def finish(
         summarizer=written.summarizer,
         replaced_messages=plan.replaced_count,
         tokens_before=plan.tokens_before,
-        tokens_after=after,
+        tokens_after=tokens_after,
         created=made_at.isoformat(timespec="seconds"),
         lost=find_lost(plan.replaced, (message, *plan.preserved), written.facts, index=index),
         failures=written.failures,
@@ -486,9 +495,9 @@ def finish(
         summary_message=message,
         preserved_messages=plan.preserved,
         original_token_count=plan.tokens_before,
-        new_token_count=after,
+        new_token_count=tokens_after,
         receipt=receipt,
-        reached=after < plan.threshold,
+        reached=tokens_after < plan.threshold,
     )
 
 
@@ -500,7 +509,7 @@ def server_compactions(plan: Plan) -> list[CompactionPart]:
 
 def _with_notes(summary: str, opaque: Sequence[CompactionPart]) -> str:
     """The summary; it says first what nobody but a provider could read."""
-    notes = [compaction_text(each) for each in opaque if not each.text.strip()]
+    notes = [compaction_text(compaction) for compaction in opaque if not compaction.text.strip()]
     return "\n\n".join([*(note for note in notes if note not in summary), summary])
 
 
@@ -526,17 +535,17 @@ def find_lost(
     present = _Present(history)
     if facts is None:
         facts = extract_facts(replaced)
-    most = min(MOST_NAMES, max(LEAST_NAMES, MOST_COMPARED // (len(present.words) + 1)))
+    max_names = min(MOST_NAMES, max(LEAST_NAMES, MOST_COMPARED // (len(present.words) + 1)))
     if index is None:
-        index = names_in(replaced, most=most)
-    names = [each for each in index.ranked()[: 2 * most] if not present.has(each.text)]
+        index = names_in(replaced, most=max_names)
+    names = [mention for mention in index.ranked()[: 2 * max_names] if not present.has(mention.text)]
     runs = sorted(facts.activity.runs, key=lambda run: -run.at)
     failures = sorted(facts.activity.failures, key=lambda failure: (failure.resolved, -failure.at))
     errors = dict.fromkeys(failure.text.removesuffix(" […]") for failure in failures)
     missing = {
-        "paths": [each.text for each in names if each.kind == "path"],
+        "paths": [mention.text for mention in names if mention.kind == "path"],
         "commands": [run.command for run in runs if not present.has(run.command)],
-        "identifiers": [each.text for each in names if each.kind not in ("path", "command")],
+        "identifiers": [mention.text for mention in names if mention.kind not in ("path", "command")],
         "errors": [error for error in errors if not present.has(error)],
         "instructions": _missing(facts.of("instructions"), present),
         "decisions": _missing(facts.of("decisions"), present),
@@ -560,8 +569,8 @@ def _count_results(replaced: Iterable[Message]) -> dict[str, int]:
     """The number of results of each tool, the most frequent first; those of rare tools together."""
     tools = Counter(message.name or "" for message in replaced if message.role == "tool")
     counts = dict(tools.most_common(MOST_LISTED - 1))
-    rest = tools.total() - sum(counts.values())
-    return counts | ({OTHER_TOOLS: counts.get(OTHER_TOOLS, 0) + rest} if rest else {})
+    rare_results = tools.total() - sum(counts.values())
+    return counts | ({OTHER_TOOLS: counts.get(OTHER_TOOLS, 0) + rare_results} if rare_results else {})
 
 
 def _missing_rules(replaced: Iterable[Message], present: _Present) -> list[str]:

@@ -101,11 +101,13 @@ def sentences_of(text: str) -> list[str]:
     for line in text.splitlines():
         line = _MARK.sub("", line).strip()
         if line and not line.startswith(("<", "|", "```", "[Session started")):
-            sentences += [_whole(part.strip()) for part in _END.split(line) if len(part.strip()) > 1]
+            sentences += [
+                _bounded_sentence(part.strip()) for part in _END.split(line) if len(part.strip()) > 1
+            ]
     return sentences
 
 
-def _whole(sentence: str) -> str:
+def _bounded_sentence(sentence: str) -> str:
     if len(sentence) <= LONGEST_SENTENCE:
         return sentence
     head = sentence[:LONGEST_SENTENCE]

@@ -44,22 +44,22 @@ def split_turn(messages: Sequence[Message]) -> SplitTurn:
     """Take the compactions out of the messages of a turn."""
     if not any(message.content.__class__ is list and _places(message) for message in messages):
         return SplitTurn(messages)
-    rest: list[Message] = []
-    summary, first = None, 0
+    remaining: list[Message] = []
+    summary, kept_start = None, 0
     for message in messages:
         places = _places(message)
         if not places:
-            rest.append(message)
+            remaining.append(message)
             continue
         content: list[Any] = message.content  # type: ignore[assignment]  # it has parts
         summary = Message("assistant", [content[places[-1]]])
-        before, behind = _around(content, places)
-        if before:
-            rest.append(msgspec.structs.replace(message, content=before, tool_calls=()))
-        first = len(rest)
-        if behind or message.tool_calls:
-            rest.append(msgspec.structs.replace(message, content=behind or None))
-    return SplitTurn(tuple(rest), summary, len(rest) - first)
+        parts_before, parts_behind = _parts_around(content, places)
+        if parts_before:
+            remaining.append(msgspec.structs.replace(message, content=parts_before, tool_calls=()))
+        kept_start = len(remaining)
+        if parts_behind or message.tool_calls:
+            remaining.append(msgspec.structs.replace(message, content=parts_behind or None))
+    return SplitTurn(tuple(remaining), summary, len(remaining) - kept_start)
 
 
 def opaque_receipt(compaction: str, summary: Message, sizes: ServerSizes, *, made_at: datetime) -> Receipt:
@@ -95,10 +95,10 @@ def _places(message: Message) -> list[int]:
     ]
 
 
-def _around(content: list[Any], places: list[int]) -> tuple[list[Any], list[Any]]:
+def _parts_around(content: list[Any], places: list[int]) -> tuple[list[Any], list[Any]]:
     """The parts before the last compaction, and those behind it."""
-    before = [part for at, part in enumerate(content[: places[-1]]) if at not in places]
-    behind = content[places[-1] + 1 :]
-    if any(isinstance(part, dict) and part.get("type") == "tool_call" for part in before):
-        return [], [*before, *behind]
-    return before, behind
+    parts_before = [part for at, part in enumerate(content[: places[-1]]) if at not in places]
+    parts_behind = content[places[-1] + 1 :]
+    if any(isinstance(part, dict) and part.get("type") == "tool_call" for part in parts_before):
+        return [], [*parts_before, *parts_behind]
+    return parts_before, parts_behind

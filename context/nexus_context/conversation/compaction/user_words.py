@@ -89,7 +89,7 @@ def without_pastes(text: str) -> str:
     lines = text.split("\n")
     if len(lines) < SHORTEST_PASTE:
         return text
-    kept: list[str] = []
+    kept_lines: list[str] = []
     paste: list[str] = []
     fenced = False
     for line in lines:
@@ -97,10 +97,10 @@ def without_pastes(text: str) -> str:
         if fenced or _is_pasted(line):
             paste.append(line)
             continue
-        kept += _shortened(paste)
-        kept.append(line)
+        kept_lines += _shortened(paste)
+        kept_lines.append(line)
         paste = []
-    return "\n".join([*kept, *_shortened(paste)])
+    return "\n".join([*kept_lines, *_shortened(paste)])
 
 
 def _shortened(paste: list[str]) -> list[str]:
