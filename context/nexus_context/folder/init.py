@@ -63,27 +63,29 @@ def _adopt(plan: InitPlan, folder: str) -> InitPlan:
         existing = tuple(path for path in plan.existing if path != target)
         create = (*plan.create, (target, template))
         plan = msgspec.structs.replace(plan, create=create, existing=existing, replaced=(target,))
-    documents, left = [], []
+    documents, left_servers = [], []
     for name in MCP_SOURCES:
         path = os.path.join(folder, *name.split("/"))
         if not exists(path):
             continue
         if target in plan.existing:
-            left.append(LeftServer("", path, f"{target} exists already, and is never changed."))
+            left_servers.append(LeftServer("", path, f"{target} exists already, and is never changed."))
             continue
         is_inside = within(os.path.realpath(path), os.path.realpath(folder))
         read = read_text(path, limit=JSON_LIMIT) if is_inside else None
         if read is None or read.text is None:
-            left.append(LeftServer("", path, "It cannot be read, or lies outside the folder."))
+            left_servers.append(LeftServer("", path, "It cannot be read, or lies outside the folder."))
             continue
         documents.append(parse(path, read.text))
     adoption = adopt_servers(documents, folder)
     text = adoption.text if adoption.adopted else None
     if text is None and plan.replaced:
         plan = _plan_project(folder)
-    create = tuple((path, text if text and path == target else own) for path, own in plan.create)
+    create = tuple(
+        (path, text if text and path == target else planned_text) for path, planned_text in plan.create
+    )
     return msgspec.structs.replace(
-        plan, create=create, adopted=adoption.adopted, left=(*left, *adoption.left)
+        plan, create=create, adopted=adoption.adopted, left=(*left_servers, *adoption.left)
     )
 
 

@@ -63,25 +63,25 @@ def load(
     is_alone = grant is None and previous is not None and previous.agent == inputs.agent
     if is_alone and previous is not None and (typed := _typed(previous, inputs, changed)) is not None:
         return typed
-    last = previous if is_alone and previous is not None and previous.folder == folder else None
-    before = previous.layers if previous else None
+    fallback = previous if is_alone and previous is not None and previous.folder == folder else None
+    previous_layers = previous.layers if previous else None
     opened, reading = contained(
         folder,
         lambda: open_layers(
             folder,
             inputs,
-            before,
+            previous_layers,
             changed=changed,
             deadline=deadline,
             beside=None if beside is None else beside.layers,
         ),
-        lambda problem: unread_layers(folder, inputs, last.layers if last else None, problem),
+        lambda problem: unread_layers(folder, inputs, fallback.layers if fallback else None, problem),
     )
     if grant is not None:
         opened = _granted(opened, grant)
     reading.checkpoint(folder)
     contents = contained(
-        folder, lambda: _gathered(opened, reading, inputs), lambda problem: _ungathered(last, problem)
+        folder, lambda: _gathered(opened, reading, inputs), lambda problem: _ungathered(fallback, problem)
     )
     unread: tuple[Skipped, ...] = reading.contain(
         folder, lambda: _unread(reading, opened, contents, inputs.user_home), ()
@@ -94,8 +94,8 @@ def load(
         memory = _sharing(layers.memory, beside.layers.memory)
         layers = _sharing(msgspec.structs.replace(layers, memory=memory), beside.layers)
         contents = _sharing(contents, beside.contents)
-    alike = tuple(one for one in (beside, previous) if one is not None)
-    prompt, contents = _rendered(alike, last, layers, contents, environment=inputs.environment, now=now)
+    alike = tuple(candidate for candidate in (beside, previous) if candidate is not None)
+    prompt, contents = _rendered(alike, fallback, layers, contents, environment=inputs.environment, now=now)
     snapshot = Snapshot(
         folder=folder,
         revision=1,
@@ -140,12 +140,12 @@ def _is_trusted(folder: str, reading: Reading, inputs: LoadInputs) -> bool | Non
 
 def _sharing(value: _Struct, other: _Struct) -> _Struct:
     """The value with those fields of the other that are equal."""
-    same = {
+    equal_fields = {
         name: getattr(other, name)
         for name in value.__struct_fields__
         if getattr(value, name) == getattr(other, name)
     }
-    return msgspec.structs.replace(value, **same)
+    return msgspec.structs.replace(value, **equal_fields)
 
 
 def _revised(previous: Snapshot, snapshot: Snapshot) -> Snapshot:
@@ -178,7 +178,7 @@ def _unread(
     """The known instruction files that exist and are not in the prompt."""
     in_prompt = {
         *paths_of((*contents.bootstrap, *contents.blocks, *blocks_of(contents.above))),
-        *paths_of(each.block for each in contents.conditional),
+        *paths_of(conditional.block for conditional in contents.conditional),
         *paths_of(contents.sections),
     }
     return unread_files(reading, layers, in_prompt, functools.partial(imported_paths, user_home=user_home))
@@ -186,36 +186,40 @@ def _unread(
 
 def _rendered(
     alike: Sequence[Snapshot],
-    last: Snapshot | None,
+    fallback: Snapshot | None,
     layers: Layers,
     contents: PromptContents,
     *,
     environment: Environment,
     now: datetime | None,
 ) -> tuple[Prompt, PromptContents]:
-    """The prompt, rendered unless a snapshot of `alike` has the same inputs; the last one, and a problem,
-    where rendering fails.
+    """Render the prompt, unless a snapshot of `alike` has the same inputs.
+
+    If rendering fails, the prompt of `fallback` is returned, with a problem.
     """
-    for one in alike:
-        if now is None and _as_before(one, layers, contents, environment):
-            return one.prompt, contents
+    for snapshot in alike:
+        if now is None and _as_before(snapshot, layers, contents, environment):
+            return snapshot.prompt, contents
 
     def rendered() -> tuple[Prompt, PromptContents]:
         facts = PromptFacts(window=window_of(layers.effective, None), now=now)
         return render(layers, contents, environment=environment, facts=facts), contents
 
     def report(problem: Problem) -> tuple[Prompt, PromptContents]:
-        prompt = last.prompt if last is not None else Prompt("", ())
+        prompt = fallback.prompt if fallback is not None else Prompt("", ())
         return prompt, msgspec.structs.replace(contents, problems=(*contents.problems, problem))
 
     return contained(layers.folder, rendered, report)
 
 
-def _ungathered(last: Snapshot | None, problem: Problem) -> PromptContents:
+def _ungathered(fallback: Snapshot | None, problem: Problem) -> PromptContents:
     """The last contents, or empty ones, where they could not be gathered."""
-    before = last.contents if last is not None else PromptContents((), (), (), ())
-    problems = (*(each for each in before.problems if each != problem), problem)
-    return msgspec.structs.replace(before, problems=problems)
+    contents = fallback.contents if fallback is not None else PromptContents((), (), (), ())
+    problems = (
+        *(earlier_problem for earlier_problem in contents.problems if earlier_problem != problem),
+        problem,
+    )
+    return msgspec.structs.replace(contents, problems=problems)
 
 
 def keystroke(previous: Snapshot, path: str, text: str, *, home: str) -> Snapshot | None:
@@ -242,17 +246,19 @@ def _granted(layers: Layers, grant: AgentGrant) -> Layers:
     return msgspec.structs.replace(layers, servers=grant.servers, effective=effective, task=task)
 
 
-def _as_before(before: Snapshot, layers: Layers, contents: PromptContents, environment: Environment) -> bool:
+def _as_before(
+    snapshot: Snapshot, layers: Layers, contents: PromptContents, environment: Environment
+) -> bool:
     """Whether all inputs of a prompt without a date are unchanged."""
     return (
         not is_dated(layers.effective)
-        and before.folder == layers.folder
-        and before.layers.effective is layers.effective
-        and before.layers.skills == layers.skills
-        and before.layers.servers == layers.servers
-        and before.layers.texts == layers.texts
-        and before.contents == contents
-        and before.environment == environment
+        and snapshot.folder == layers.folder
+        and snapshot.layers.effective is layers.effective
+        and snapshot.layers.skills == layers.skills
+        and snapshot.layers.servers == layers.servers
+        and snapshot.layers.texts == layers.texts
+        and snapshot.contents == contents
+        and snapshot.environment == environment
     )
 
 

@@ -59,7 +59,7 @@ def configured_directory(layers: Layers, agent: str) -> str | None:
     origin = _origin(layers.effective, agent, "cwd")
     if origin is None:
         return None
-    layer = next((one for one in layers.layers if one.name == origin.layer), None)
+    layer = next((candidate for candidate in layers.layers if candidate.name == origin.layer), None)
     base = layers.folder if layer is None or not layer.in_workspace else layer.directory
     return os.path.normpath(os.path.join(base, str(origin.value)))
 
@@ -111,7 +111,7 @@ class AgentChecker:
         """The problems that do not depend on the disk; reused for the same settings and servers."""
         merged, documents = self.reading.merged, self.reading.documents
         layers = merged.layers if merged else ()
-        present = tuple(documents.get(one.document.path) is one.document for one in layers)
+        present = tuple(documents.get(layer.document.path) is layer.document for layer in layers)
         remarks = self.reading.previous.agents
         if (
             remarks is None
@@ -195,34 +195,34 @@ class AgentChecker:
             yield _problem(origin, "config.agent-depth", message)
 
     def role(self, name: str) -> Iterator[Problem]:
-        above, origin = _parent_of(self.agents[name]), self._origin(name, "role")
-        has = self.has.get(above)
-        if has is None or origin is None or has.role != WORKER or origin.value == WORKER:
+        parent, origin = _parent_of(self.agents[name]), self._origin(name, "role")
+        parent_limits = self.has.get(parent)
+        if parent_limits is None or origin is None or parent_limits.role != WORKER or origin.value == WORKER:
             return
         message = (
-            f"{fixes.quoted(name)} is below the worker {fixes.quoted(above)}, which may start only workers. "
-            f"Make it a worker, or make {fixes.quoted(above)} a manager."
+            f"{fixes.quoted(name)} is below the worker {fixes.quoted(parent)}, which may start only workers. "
+            f"Make it a worker, or make {fixes.quoted(parent)} a manager."
         )
         yield _problem(origin, "config.agent-role", message, instead=WORKER)
 
     def permissions(self, name: str) -> Iterator[Problem]:
-        above = _parent_of(self.agents[name])
-        has_parent = above != MAIN and above in self.has
-        whose = f"its parent {fixes.quoted(above)}" if has_parent else "the folder"
-        has = self.has[above if has_parent else MAIN]  # no agent has more than the folder
+        parent = _parent_of(self.agents[name])
+        has_parent = parent != MAIN and parent in self.has
+        owner = f"its parent {fixes.quoted(parent)}" if has_parent else "the folder"
+        limits = self.has[parent if has_parent else MAIN]  # no agent has more than the folder
         origin = self._origin(name, "permissions", "level")
-        if origin is not None and LEVELS.index(origin.value) > LEVELS.index(has.level):
+        if origin is not None and LEVELS.index(origin.value) > LEVELS.index(limits.level):
             message = (
-                f'"{origin.value}" is wider than the "{has.level}" of {whose}, and an agent never has more '
-                f'than its parent. Write "{has.level}" or less.'
+                f'"{origin.value}" is wider than the "{limits.level}" of {owner}, and an agent never has '
+                f'more than its parent. Write "{limits.level}" or less.'
             )
-            yield _problem(origin, "config.agent-permissions", message, instead=has.level)
+            yield _problem(origin, "config.agent-permissions", message, instead=limits.level)
         for number, pattern in enumerate(_strings_in(self.agents[name], "permissions", "allow")):
             origin = self._origin(name, "permissions", "allow", str(number))
-            if origin is not None and has.allow and not self._allowed(has.allow).cover(pattern):
+            if origin is not None and limits.allow and not self._allowed(limits.allow).cover(pattern):
                 message = (
-                    f"{fixes.quoted(pattern)} is more than {whose} is allowed, and an agent never has more "
-                    f"than its parent. Name what is within {_listed(has.allow)}."
+                    f"{fixes.quoted(pattern)} is more than {owner} is allowed, and an agent never has more "
+                    f"than its parent. Name what is within {_listed(limits.allow)}."
                 )
                 yield _problem(origin, "config.agent-permissions", message)
 
@@ -248,13 +248,14 @@ class AgentChecker:
 
     def _lacking(self, name: str, pattern: str) -> str | None:
         """Why the agent could not be granted a tool: an ancestor has no tool that the pattern can match."""
-        has = self.has.get(_parent_of(self.agents[name]))
-        for above, tools in reversed(has.tools if has is not None else ()):
-            if not self._tools(above).meet(pattern):
+        parent_limits = self.has.get(_parent_of(self.agents[name]))
+        for ancestor, tools in reversed(parent_limits.tools if parent_limits is not None else ()):
+            if not self._tools(ancestor).meet(pattern):
                 remedy = f"{_listed(tools)}. Choose among those" if tools else "none. Remove it"
                 return (
-                    f"{fixes.quoted(name)} could not be given {fixes.quoted(pattern)}: {fixes.quoted(above)} "
-                    f"above it has {remedy}, or add it to the tools of {fixes.quoted(above)}."
+                    f"{fixes.quoted(name)} could not be given {fixes.quoted(pattern)}: "
+                    f"{fixes.quoted(ancestor)} above it has {remedy}, "
+                    f"or add it to the tools of {fixes.quoted(ancestor)}."
                 )
         return None
 
@@ -268,35 +269,36 @@ class AgentChecker:
             )
         if unknown is not None and pattern.startswith(_MCP):
             quoted = fixes.quoted(pattern)
-            there = f"There are {_listed(self.servers)}" if self.servers else "None is configured"
+            alternatives = f"There are {_listed(self.servers)}" if self.servers else "None is configured"
             return (
                 f"{quoted} gives {fixes.quoted(name)} nothing: "
-                f"there is no MCP server {fixes.quoted(unknown)}. {there}."
+                f"there is no MCP server {fixes.quoted(unknown)}. {alternatives}."
             )
         without = self._without(name, pattern)
         if without is None:
             return None
-        above, server = without
+        ancestor, server = without
         quoted = fixes.quoted(pattern)
         return (
             f"{quoted} gives {fixes.quoted(name)} nothing of the MCP server {fixes.quoted(server)}: "
-            f"{fixes.quoted(above)} above it has none. Add {quoted} to the tools of {fixes.quoted(above)}."
+            f"{fixes.quoted(ancestor)} above it has none. Add {quoted} to the tools "
+            f"of {fixes.quoted(ancestor)}."
         )
 
     def _unknown(self, pattern: str) -> str | None:
         """The MCP server that a pattern names, if none exists that it can match."""
-        return next((one for one in servers_named(pattern) if not self._named(one)), None)
+        return next((server for server in servers_named(pattern) if not self._named(server)), None)
 
     def _without(self, name: str, pattern: str) -> tuple[str, str] | None:
         """The nearest ancestor that was not granted a server, and the server that the pattern names."""
-        named = [one for one in servers_named(pattern) if one in self._names]
-        above = _parent_of(self.agents[name])
-        while named and above != MAIN and above in self.has and self.has[above].depth < MAX_DEPTH:
-            granted = self._granted(above)
+        named = [candidate for candidate in servers_named(pattern) if candidate in self._names]
+        ancestor = _parent_of(self.agents[name])
+        while named and ancestor != MAIN and ancestor in self.has and self.has[ancestor].depth < MAX_DEPTH:
+            granted = self._granted(ancestor)
             lacking = next((server for server in named if not granted.matches(server)), None)
             if lacking is not None:
-                return above, lacking
-            above = _parent_of(self.agents[above])
+                return ancestor, lacking
+            ancestor = _parent_of(self.agents[ancestor])
         return None
 
     @functools.cached_property
@@ -326,8 +328,12 @@ class AgentChecker:
         line = [*cycle[at:], *cycle[:at], name]
         names = " → ".join(line if len(line) <= _MOST_NAMES else [*line[: _MOST_NAMES - 2], "…", name])
         message = f"These agents form a circle of parents: {names}. Remove one of the parents."
-        other = self._origin(line[1], "parent") if len(cycle) > 1 else None
-        related = () if other is None else (Related(other.path, other.span, "The next one is here."),)
+        next_origin = self._origin(line[1], "parent") if len(cycle) > 1 else None
+        related = (
+            ()
+            if next_origin is None
+            else (Related(next_origin.path, next_origin.span, "The next one is here."),)
+        )
         return Problem(
             origin.path,
             origin.span,
@@ -360,17 +366,17 @@ class AgentLimits(msgspec.Struct, frozen=True):
 
 def agent_limits(agents: Mapping[str, Any], level: str, allow: tuple[str, ...]) -> dict[str, AgentLimits]:
     """The limits of the folder, `level` and `allow`, and of each agent below it, parents first."""
-    below: dict[str, list[str]] = {}
+    children: dict[str, list[str]] = {}
     for name, agent in agents.items():
         if name != MAIN:
-            below.setdefault(_parent_of(agent), []).append(name)
-    has = {MAIN: AgentLimits(0, UNIFIED, level, allow)}
+            children.setdefault(_parent_of(agent), []).append(name)
+    limits = {MAIN: AgentLimits(0, UNIFIED, level, allow)}
     line = [MAIN]
-    for above in line:  # grows while it is walked
-        for name in below.get(above, ()):
-            has[name] = _narrowed(has[above], name, agents[name])
+    for parent in line:  # grows while it is walked
+        for name in children.get(parent, ()):
+            limits[name] = _narrowed(limits[parent], name, agents[name])
             line.append(name)
-    return has
+    return limits
 
 
 def parent_circles(agents: Mapping[str, Any], below: Collection[str]) -> dict[str, list[str]]:
@@ -380,9 +386,9 @@ def parent_circles(agents: Mapping[str, Any], below: Collection[str]) -> dict[st
     """
     cycle_of: dict[str, list[str]] = {}
     visited = set(below)
-    for first in agents:
+    for start_name in agents:
         line: dict[str, int] = {}
-        name = first
+        name = start_name
         while name in agents and name not in visited:
             visited.add(name)
             line[name] = len(line)
@@ -403,39 +409,39 @@ def _strings_in(agent: Any, *steps: str) -> list[str]:
     value = agent
     for step in steps:
         value = value.get(step) if isinstance(value, dict) else None
-    return [one for one in value if isinstance(one, str)] if isinstance(value, list) else []
+    return [text for text in value if isinstance(text, str)] if isinstance(value, list) else []
 
 
-def _narrowed(above: AgentLimits, name: str, agent: Any) -> AgentLimits:
+def _narrowed(parent: AgentLimits, name: str, agent: Any) -> AgentLimits:
     """The limits of an agent below another."""
     permissions, tools = agent.get("permissions") or {}, agent.get("tools")
     level = permissions.get("level")
-    lists = above.tools
-    if isinstance(tools, list) and above.depth < MAX_DEPTH:  # deeper agents do not start
+    lists = parent.tools
+    if isinstance(tools, list) and parent.depth < MAX_DEPTH:  # deeper agents do not start
         lists = (*lists, (name, tuple(_strings_in(agent, "tools"))))
     return AgentLimits(
-        above.depth + 1,
+        parent.depth + 1,
         agent.get("role") or WORKER,
-        min(level or above.level, above.level, key=LEVELS.index),
-        tuple(_strings_in(agent, "permissions", "allow")) or above.allow,
+        min(level or parent.level, parent.level, key=LEVELS.index),
+        tuple(_strings_in(agent, "permissions", "allow")) or parent.allow,
         tools=lists,
     )
 
 
 @functools.lru_cache(maxsize=64)
-def _place(name: str) -> str:
+def _pointer(name: str) -> str:
     return pointer_text(("agents", name))
 
 
 def _origin(effective: Effective, name: str, *steps: str) -> Provenance | None:
-    chain = effective.provenance.get("/".join((_place(name), *steps)), ())
+    chain = effective.provenance.get("/".join((_pointer(name), *steps)), ())
     origin = next((entry for entry in chain if entry.wins and entry.document is not None), None)
     return None if origin is None or origin.value is None else origin
 
 
 @functools.lru_cache(maxsize=64)
 def _listed(names: tuple[str, ...]) -> str:
-    quoted = [fixes.quoted(one) for one in names[:_MOST_NAMES]]
+    quoted = [fixes.quoted(name) for name in names[:_MOST_NAMES]]
     return fixes.listed(
         quoted if len(names) <= _MOST_NAMES else [*quoted, f"{len(names) - _MOST_NAMES} more"]
     )

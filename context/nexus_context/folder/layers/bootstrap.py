@@ -46,9 +46,9 @@ def variant_of(file_name: str) -> tuple[str, str] | None:
 
     Only variants of AGENT_FILE are read.
     """
-    kind, _, rest = file_name.partition(".")
-    agent = rest.removesuffix(".md")
-    is_variant = f"{kind}.md" in BOOTSTRAP_FILES and agent != rest and agent_file(agent) is not None
+    kind, _, extension = file_name.partition(".")
+    agent = extension.removesuffix(".md")
+    is_variant = f"{kind}.md" in BOOTSTRAP_FILES and agent != extension and agent_file(agent) is not None
     return (f"{kind}.md", agent) if is_variant else None
 
 
@@ -68,9 +68,9 @@ def find_bootstrap(
     for name, kind in names.items():
         for index in range(len(places) - 1, -1, -1):
             place = places[index]
-            at = os.path.join(place.config_directory or place.directory, name)
+            path = os.path.join(place.config_directory or place.directory, name)
             look = functools.partial(_file, reading, place, name, kind=kind, taken=taken)
-            file = reading.contain(at, look, None)
+            file = reading.contain(path, look, None)
             if file is None:
                 continue
             files[index].append(file)
@@ -107,11 +107,11 @@ def _file(
     return LayerFile(kind, path, read.status, read.text)
 
 
-def _empty(file: LayerFile, other: str) -> Problem:
+def _empty(file: LayerFile, other_path: str) -> Problem:
     message = (
-        f"The file is empty: {other} counts instead. Write a text that replaces it, or remove this file."
+        f"The file is empty: {other_path} counts instead. Write a text that replaces it, or remove this file."
     )
-    related = (Related(other, Span(0, 0), "This one counts."),)
+    related = (Related(other_path, Span(0, 0), "This one counts."),)
     return Problem(
         file.path, Span(0, 0), "layer.empty", Severity.INFORMATION, message=message, fix=None, related=related
     )

@@ -106,7 +106,9 @@ def read_header(path: str, text: str) -> Header:
         return Header(None, matter.body, tuple(problems), valid=False)
     member = matter.fields.get(FIELD)
     if member is None:
-        near = next((each for name, each in matter.fields.items() if _bare(name) == _bare(FIELD)), None)
+        near = next(
+            (candidate for name, candidate in matter.fields.items() if _bare(name) == _bare(FIELD)), None
+        )
         if near is not None:
             message = f"`{near.name}` is not read. Write `{FIELD}`."
             rename = Fix(f"Rename to `{FIELD}`", (Edit(near.span, FIELD),))
@@ -152,11 +154,11 @@ def instruction_files(reading: Reading, directory: str) -> list[str]:
         and path.endswith(SUFFIX)
         and path.count(os.sep) <= directory.count(os.sep) + DEEPEST + 1
     }
-    paths = dict.fromkeys((*_below(reading, directory, 0), *sorted(unsaved)))
+    paths = dict.fromkeys((*_files_below(reading, directory, 0), *sorted(unsaved)))
     return list(paths)[:MOST_FILES]
 
 
-def _below(reading: Reading, directory: str, depth: int) -> Iterator[str]:
+def _files_below(reading: Reading, directory: str, depth: int) -> Iterator[str]:
     def look(path: str) -> Listing:
         return _listed(path, reading.real_path, reading.real_files)
 
@@ -164,14 +166,14 @@ def _below(reading: Reading, directory: str, depth: int) -> Iterator[str]:
     yield from (os.path.join(directory, name) for name in listing.names)
     if isinstance(listing, _Directory) and depth < DEEPEST:
         for name in listing.directories:
-            yield from _below(reading, os.path.join(directory, name), depth + 1)
+            yield from _files_below(reading, os.path.join(directory, name), depth + 1)
 
 
 def _listed(directory: str, real_path: RealPath, files: RealFiles) -> _Directory:
     entries = files.list_directory(real_path(directory), MOST_ENTRIES) or ()
     names = [name for name, kind in entries if kind in ("file", "link") and name.endswith(SUFFIX)]
-    below = [name for name, kind in entries if kind == "directory" and not name.startswith(".")]
-    return _Directory(tuple(names[:MOST_FILES]), len(names) > MOST_FILES, tuple(below[:MOST_FILES]))
+    subdirectories = [name for name, kind in entries if kind == "directory" and not name.startswith(".")]
+    return _Directory(tuple(names[:MOST_FILES]), len(names) > MOST_FILES, tuple(subdirectories[:MOST_FILES]))
 
 
 def _bare(name: str) -> str:
@@ -198,7 +200,7 @@ def _quoting(text: str, inside: Span) -> Fix | None:
     value = re.compile(_UNQUOTED).search(text, inside.start, inside.end)
     if value is None:
         return None
-    globs = [part.strip(" \t'\"") for part in value[1].strip("[]").split(",")]
+    globs = [glob.strip(" \t'\"") for glob in value[1].strip("[]").split(",")]
     return Fix("Put the value in quotes", (Edit(Span(*value.span(1)), f"'{', '.join(globs)}'"),))
 
 

@@ -41,27 +41,27 @@ def installed_lookup(environ: Mapping[str, str]) -> InstalledLookup:
 
 def _modules_at(directory: str) -> list[str]:
     """The `node_modules` of a directory and of those above it."""
-    found = []
+    directories = []
     for _ in range(_MOST_ABOVE):
         modules = os.path.join(directory, "node_modules")
         if is_dir(modules):
-            found.append(modules)
-        directory, last = os.path.dirname(directory), directory
-        if directory == last:
+            directories.append(modules)
+        directory, previous_directory = os.path.dirname(directory), directory
+        if directory == previous_directory:
             break
-    return found
+    return directories
 
 
 def _is_in(modules: Sequence[str], name: str) -> bool:
     """Whether npx would start what a folder has: a program of this name, or a package with a scope."""
-    below = name if name.startswith("@") else os.path.join(".bin", name)
-    return any(exists(os.path.join(each, below)) for each in modules)
+    relative_path = name if name.startswith("@") else os.path.join(".bin", name)
+    return any(exists(os.path.join(node_modules, relative_path)) for node_modules in modules)
 
 
 def _of_npx(package: UnpinnedPackage, cache: str) -> str | None:
     """npx installs beneath the hash of what it was told (libnpmexec)."""
-    place = hashlib.sha512(package.spelling.encode("utf-8", "replace")).hexdigest()[:16]
-    path = os.path.join(cache, place, "node_modules", f"{package.name}/package.json")
+    install_hash = hashlib.sha512(package.spelling.encode("utf-8", "replace")).hexdigest()[:16]
+    path = os.path.join(cache, install_hash, "node_modules", f"{package.name}/package.json")
     try:
         manifest = msgspec.json.decode(read_text(path, limit=_LARGEST).text or "null")
     except msgspec.MsgspecError:
@@ -88,5 +88,5 @@ def _of_uv(name: str, shelves: Sequence[str]) -> str | None:
         for entry, _ in list_directory(os.path.join(shelf, plain), _MOST_WHEELS) or ()
         if not entry.endswith((".msgpack", ".http", ".lock"))
     }
-    known = [version for version in versions if re.fullmatch(r"\d+(?:\.\d+){0,9}", version)]
-    return max(known, key=lambda version: [int(part) for part in version.split(".")], default=None)
+    release_versions = [version for version in versions if re.fullmatch(r"\d+(?:\.\d+){0,9}", version)]
+    return max(release_versions, key=lambda version: [int(part) for part in version.split(".")], default=None)

@@ -153,8 +153,8 @@ def _read_all(reading: Reading, folder: str, inputs: LayerInputs) -> Layers:
     ]
     unlisted = (DEFAULTS,) if inputs.of_user else (DEFAULTS, GLOBAL)
     layer_places = [
-        place if any(each) or not (place.optional or place.name in unlisted) else None
-        for place, *each in zip(places, settings, instructions, mcp_files, strict=True)
+        place if any(file_lists) or not (place.optional or place.name in unlisted) else None
+        for place, *file_lists in zip(places, settings, instructions, mcp_files, strict=True)
     ]
     skill_files, skills = contain(
         lambda: find_skills(reading, layer_places, effective, inputs.user_home), no_skills
@@ -188,7 +188,10 @@ def unread_layers(
     if previous is not None:
         reading = Reading(inputs.overlays, previous.memory, ())
         reading.resume(previous)
-    reading.problems = [*(each for each in reading.problems if each != problem), problem]
+    reading.problems = [
+        *(earlier_problem for earlier_problem in reading.problems if earlier_problem != problem),
+        problem,
+    ]
     reading.watch.update((folder + os.sep, os.path.join(folder, CONFIG_DIRECTORY, "")))
     reading.failed = True
     if previous is not None:
@@ -262,9 +265,9 @@ def _places(
     if depth is None:
         depth = max(DEFAULT_DEPTH, len(repository))
     nothing: list[LayerPlace] = []
-    above = reading.contain(root, lambda: walk.above(root, depth), nothing)
-    higher = dict.fromkeys([*(place.directory for place in reversed(above)), *repository])
-    levels_up = {each: len(os.path.relpath(root, each).split(os.sep)) for each in higher}
+    places_above = reading.contain(root, lambda: walk.above(root, depth), nothing)
+    higher = dict.fromkeys([*(place.directory for place in reversed(places_above)), *repository])
+    levels_up = {directory: len(os.path.relpath(root, directory).split(os.sep)) for directory in higher}
     reach = Reach(
         (
             *((place.directory, 0) for place in reversed(opened)),
@@ -275,13 +278,13 @@ def _places(
     )
     reading.skipped.extend(walk.skipped)
     reading.problems.extend(walk.problems)
-    places = [packaged, user, *above, *opened]
-    above_configs = [_read_config(reading, place) for place in above]
+    places = [packaged, user, *places_above, *opened]
+    above_configs = [_read_config(reading, place) for place in places_above]
     configs = [packaged_config, user_config, *above_configs, *opened_configs]
     for place in places[1:]:
         _watch_directories(reading, place)
     # a refused file may be readable after a chmod
-    reading.watch.update(each.path for each in reading.skipped)
+    reading.watch.update(skipped.path for skipped in reading.skipped)
     return places, configs, reach
 
 
@@ -299,7 +302,7 @@ def _read_config(reading: Reading, place: LayerPlace) -> JsonFile | None:
 
 def _layer(place: LayerPlace, *files: list[LayerFile]) -> Layer:
     config_directory = place.config_directory or os.path.join(place.directory, CONFIG_DIRECTORY)
-    listed = tuple(file for each in files for file in each)
+    listed = tuple(file for file_list in files for file in file_list)
     return Layer(
         place.name, place.directory, config_directory, listed, opened=place.opened, strict=place.strict
     )

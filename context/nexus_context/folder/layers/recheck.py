@@ -31,15 +31,17 @@ def recheck(layers: Layers, path: str, text: str, *, global_path: str) -> Layers
     """
     if path in layers.links:  # it is also read under another path
         return None
-    merged, before = layers.memory.merged, layers.memory.checked.get(path)
+    merged, checked_before = layers.memory.merged, layers.memory.checked.get(path)
     last_read = layers.memory.reads.get(path)
-    if merged is None or before is None or last_read is None or not _broken(before.problems):
+    if merged is None or checked_before is None or last_read is None or not _broken(checked_before.problems):
         return None
-    at = next((n for n, layer in enumerate(merged.present) if layer.document is before.document), None)
+    layer_index = next(
+        (n for n, layer in enumerate(merged.present) if layer.document is checked_before.document), None
+    )
     scoped = (problem for problem in merged.problems if problem.path == path)
-    problems = [*last_read.problems, *before.problems, *scoped]
+    problems = [*last_read.problems, *checked_before.problems, *scoped]
     if (
-        at is None
+        layer_index is None
         or met_bug(problems)
         or sorted(map(_key, problems)) != sorted(_key(p) for p in layers.problems if p.path == path)
     ):
@@ -51,8 +53,8 @@ def recheck(layers: Layers, path: str, text: str, *, global_path: str) -> Layers
     checked = CheckedDocument(document, check_settings(document))
     if not _broken(checked.problems):
         return None
-    config_layer = msgspec.structs.replace(merged.present[at], document=document)
-    present = (*merged.present[:at], config_layer, *merged.present[at + 1 :])
+    config_layer = msgspec.structs.replace(merged.present[layer_index], document=document)
+    present = (*merged.present[:layer_index], config_layer, *merged.present[layer_index + 1 :])
     scope = restrict(present, global_path=global_path)[1]
     if _elsewhere(scope, path) != _elsewhere(merged.problems, path):
         return None
@@ -63,7 +65,11 @@ def recheck(layers: Layers, path: str, text: str, *, global_path: str) -> Layers
         checked={**layers.memory.checked, path: checked},
         merged=msgspec.structs.replace(merged, present=present, problems=scope),
     )
-    new_problems = (*read.problems, *checked.problems, *(each for each in scope if each.path == path))
+    new_problems = (
+        *read.problems,
+        *checked.problems,
+        *(scoped_problem for scoped_problem in scope if scoped_problem.path == path),
+    )
     return msgspec.structs.replace(
         layers,
         layers=tuple(_with_text(layer, path, read.text) for layer in layers.layers),
@@ -74,19 +80,19 @@ def recheck(layers: Layers, path: str, text: str, *, global_path: str) -> Layers
     )
 
 
-def _read(before: FileRead, text: str) -> FileRead:
+def _read(last_read: FileRead, text: str) -> FileRead:
     """The result of reading the unsaved text; a shortcut for plain ASCII text."""
     if (
-        before.stamp == UNSAVED
-        and before.status == "loaded"
-        and not before.problems
+        last_read.stamp == UNSAVED
+        and last_read.status == "loaded"
+        and not last_read.problems
         and len(text) <= JSON_LIMIT
         and text.isascii()
         and "\r" not in text
         and "\0" not in text
     ):
-        return msgspec.structs.replace(before, text=text)
-    return unsaved(before.path, text, JSON_LIMIT, before.real)
+        return msgspec.structs.replace(last_read, text=text)
+    return unsaved(last_read.path, text, JSON_LIMIT, last_read.real)
 
 
 def _broken(problems: Sequence[Problem]) -> bool:

@@ -49,11 +49,11 @@ def find_servers(
         for origin, path in _files_of(place, effective):
             if not reading.is_there(place, path, JSON_LIMIT) and reading.refusals.get(path) is not None:
                 continue
-            file, more = _read_file(reading, place, origin, path, environ=environ, which=which)
+            file, file_servers = _read_file(reading, place, origin, path, environ=environ, which=which)
             if file.status != "missing" or (origin == place.name and not place.optional):
                 files[index].append(file)
             global_counts = not place.in_workspace and file.status in ("loaded", "stale")
-            of_place.extend(more)
+            of_place.extend(file_servers)
         servers[:0] = of_place
     marked = shadow(servers)
     reading.problems.extend(
@@ -103,14 +103,14 @@ def _serve(
     which: Which,
 ) -> DocumentServers:
     """The servers of a document; earlier ones if everything that they depend on is unchanged."""
-    for one in earlier:
+    for candidate in earlier:
         if (
-            one.document is document
-            and not met_bug(one.problems)
-            and one.environ == environ
-            and all(which(command) == resolved for command, resolved in one.commands.items())
+            candidate.document is document
+            and not met_bug(candidate.problems)
+            and candidate.environ == environ
+            and all(which(command) == resolved for command, resolved in candidate.commands.items())
         ):
-            return one
+            return candidate
     commands: dict[str, str | None] = {}
 
     def noted(command: str) -> str | None:

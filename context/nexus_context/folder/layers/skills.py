@@ -136,16 +136,16 @@ def find_skills(
     nothing: tuple[Problem, ...] = ()
     unmatched = contain(lambda: tuple(islice(_unmatched(search, effective), MOST_UNMATCHED)), nothing)
     reading.problems.extend(unmatched)
-    search.skills.sort(key=lambda one: (-one.skill.priority, one.skill.name))
+    search.skills.sort(key=lambda layer_skill: (-layer_skill.skill.priority, layer_skill.skill.name))
     return files, tuple(search.skills)
 
 
 def _usual(place: LayerPlace, user_home: str) -> Iterator[str]:
     if place.config_directory is not None:
         yield os.path.join(place.config_directory, DIRECTORY)
-    above = user_home if place.name == GLOBAL else place.directory
+    base_directory = user_home if place.name == GLOBAL else place.directory
     for tool in PROGRAMS:
-        yield os.path.join(above, tool, DIRECTORY)
+        yield os.path.join(base_directory, tool, DIRECTORY)
 
 
 def _configured(
@@ -261,15 +261,17 @@ def _say_what_is_astray(search: _Search) -> None:
     if not search.astray:
         return
     reading = search.reading
-    read = {reading.real_path(path) for path, one in reading.reads.items() if one.status != "missing"}
+    read_paths = {
+        reading.real_path(path) for path, file_read in reading.reads.items() if file_read.status != "missing"
+    }
     for astray in search.astray:
         reading.watch.update(astray.paths)
-        paths = [path for path in astray.paths if reading.real_path(path) not in read]
+        paths = [path for path in astray.paths if reading.real_path(path) not in read_paths]
         if not paths:
             continue
         reading.skipped.extend(Skipped(path, astray.reason) for path in paths)
-        others = f" ({len(paths) - 1:,} more beside it)" if len(paths) > 1 else ""
-        message = f"This skill is not read: it {astray.reason}{others}. {astray.advice}."
+        others_note = f" ({len(paths) - 1:,} more beside it)" if len(paths) > 1 else ""
+        message = f"This skill is not read: it {astray.reason}{others_note}. {astray.advice}."
         reading.problems.append(
             Problem(paths[0], Span(0, 0), "skill.misplaced", astray.severity, message=message)
         )
@@ -348,10 +350,10 @@ def _file(search: _Search, place: LayerPlace, path: str) -> LayerFile | None:
     reading.problems.extend(read.problems)
     if parsed is not None:
         reading.problems.extend(parsed.problems)
-    first = search.taken.get(name)
-    if first is not None:
-        if parsed is not None and reading.real_path(path) != reading.real_path(first[0]):
-            reading.problems.append(_shadowed(path, parsed, *first))
+    first_skill = search.taken.get(name)
+    if first_skill is not None:
+        if parsed is not None and reading.real_path(path) != reading.real_path(first_skill[0]):
+            reading.problems.append(_shadowed(path, parsed, *first_skill))
         return LayerFile("skill", path, "shadowed", read.text)
     search.taken[name] = (path, parsed.name_span if parsed is not None else Span(0, 0))
     if parsed is None:
@@ -379,10 +381,10 @@ def _switched_off(search: _Search, skill: Skill) -> Iterator[Problem]:
             )
 
 
-def _shadowed(path: str, parsed: ReadSkill, other: str, span: Span) -> Problem:
+def _shadowed(path: str, parsed: ReadSkill, first_path: str, span: Span) -> Problem:
     name = fixes.quoted(parsed.name)
     message = f"Another skill {name} comes first, and this one is not used. Rename one of them."
-    related = (Related(other, span, "This one is used."),)
+    related = (Related(first_path, span, "This one is used."),)
     return Problem(
         path, parsed.name_span, "skill.shadowed", Severity.HINT, message=message, fix=None, related=related
     )
@@ -400,7 +402,7 @@ def list_skill_directory(
         return SkillDirectory(kind="unreadable")
     if len(entries) > MAX_ENTRIES:
         return SkillDirectory(more=True)
-    subdirectories = [each for each in entries if _counts(*each, ("directory", "link"))]
+    subdirectories = [entry for entry in entries if _counts(*entry, ("directory", "link"))]
     markdown = [name for name, kind in entries if kind == "file" and name.lower().endswith(".md")]
     flat = [name for name in markdown[:MAX_FLAT] if may_read() and _begins_a_skill(files, real, name)]
     return SkillDirectory(
@@ -424,7 +426,9 @@ def examine_inside(directory: str, real: str, files: RealFiles) -> Listing:
     if misspelt:
         return Listing(tuple(misspelt[:1]))
     deeper = (os.path.join(name, SKILL_FILE) for name, kind in entries if _counts(name, kind, ("directory",)))
-    return Listing(tuple(each for each in deeper if exists(os.path.join(directory, each))))
+    return Listing(
+        tuple(relative_path for relative_path in deeper if exists(os.path.join(directory, relative_path)))
+    )
 
 
 def astray_in(directory: str, flat: Sequence[str]) -> list[MisplacedSkills]:
@@ -448,7 +452,7 @@ def astray_below(directory: str, name: str, names: Sequence[str], setting: str) 
     """Misplaced files in the directory `name`, which has no SKILL.md; `skills.paths` would call it
     `setting`.
     """
-    paths = tuple(os.path.join(directory, name, each) for each in names)
+    paths = tuple(os.path.join(directory, name, relative_path) for relative_path in names)
     if os.path.dirname(names[0]):
         reason = f"is one level too deep in {directory}"
         advice = f"Move its directory there, or name {setting} in `skills.paths`"

@@ -165,8 +165,12 @@ class Reading:
         self.watch.add(path)
         unread = FileRead(path, "unreadable", None)
         read = self.contain(path, lambda: self._read(path, limit), unread)
-        if self.beside is not None and (other := self.beside.reads.get(path)) == read and other is not None:
-            read = other
+        if (
+            self.beside is not None
+            and (other_read := self.beside.reads.get(path)) == read
+            and other_read is not None
+        ):
+            read = other_read
         self.reads[path] = read
         return read
 
@@ -185,13 +189,17 @@ class Reading:
         if previous is not None and previous.status == "unreadable" and not previous.problems:
             previous = None  # reading it failed
         overlay = self.overlays.get(path)
-        at: tuple[str, ...] = (path,)
+        paths: tuple[str, ...] = (path,)
         if real != path:
             self.watch.add(real)
-            at = (path, real)
+            paths = (path, real)
             if overlay is None:
                 overlay, self.links[real] = self.overlays.get(real), path
-        if previous is not None and self.changed is not None and not any(one in self.changed for one in at):
+        if (
+            previous is not None
+            and self.changed is not None
+            and not any(read_path in self.changed for read_path in paths)
+        ):
             return previous
         if overlay is None:
             saved = previous if previous is not None and previous.stamp != UNSAVED else None
@@ -351,10 +359,10 @@ class Reading:
         """
         self.checkpoint(global_path)
         merged_before = [memory.merged for memory in self._memories if memory.merged is not None]
-        for before in merged_before:
-            reusable = not before.unmerged and before.choice == self._choice
-            if reusable and _same(before.layers, counting):
-                merging = _Work((before.effective, before.excesses), counting)
+        for earlier_merge in merged_before:
+            reusable = not earlier_merge.unmerged and earlier_merge.choice == self._choice
+            if reusable and _same(earlier_merge.layers, counting):
+                merging = _Work((earlier_merge.effective, earlier_merge.excesses), counting)
                 break
         else:
             merging = _of_layers(
@@ -362,9 +370,9 @@ class Reading:
                 lambda layers: bounded(self._merged(restrict(layers, global_path=global_path)[0])),
                 () if self.previous.merged is None else self.previous.merged.layers,
             )
-        for before in merged_before:
-            if not met_bug(before.problems) and _same(before.present, present):
-                problems = before.problems
+        for earlier_merge in merged_before:
+            if not met_bug(earlier_merge.problems) and _same(earlier_merge.present, present):
+                problems = earlier_merge.problems
                 break
         else:
             checking = _of_layers(present, lambda layers: restrict(layers, global_path=global_path)[1])
@@ -390,9 +398,9 @@ class Reading:
 
     def _refusal(self, place: LayerPlace, path: str, read: FileRead) -> str | None:
         unchanged = read.stamp != UNSAVED and self.previous.reads.get(path) is read
-        before = self.previous.refusals.get(path, _UNEXAMINED)
-        if unchanged and before != _UNEXAMINED:
-            return before
+        earlier_refusal = self.previous.refusals.get(path, _UNEXAMINED)
+        if unchanged and earlier_refusal != _UNEXAMINED:
+            return earlier_refusal
         reason = forbidden_link(path, read.real or path, place.tree, self.real_path(place.tree))
         return reason or (trusted_read(read) if place.strict else None)
 
@@ -414,19 +422,22 @@ class _Work(NamedTuple, Generic[_Result]):
 def _of_layers(
     layers: tuple[ConfigLayer, ...],
     work: Callable[[tuple[ConfigLayer, ...]], _Result],
-    before: tuple[ConfigLayer, ...] = (),
+    previous_layers: tuple[ConfigLayer, ...] = (),
 ) -> _Work[_Result]:
     """Do the work on all layers. A layer with which it fails is replaced by its previous version,
     or dropped.
     """
-    whole = _attempt(layers, work) if layers else work(())
-    if not isinstance(whole, Problem):
-        return _Work(whole, layers)
+    outcome = _attempt(layers, work) if layers else work(())
+    if not isinstance(outcome, Problem):
+        return _Work(outcome, layers)
     result, taken = work(()), layers[:0]
     problems: list[Problem] = []
     for layer in layers:
         path = layer.document.path
-        for candidate in (layer, *(each for each in before if each.document.path == path)):
+        for candidate in (
+            layer,
+            *(previous_layer for previous_layer in previous_layers if previous_layer.document.path == path),
+        ):
             attempt = _attempt((*taken, candidate), work)
             if not isinstance(attempt, Problem):
                 result, taken = attempt, (*taken, candidate)

@@ -206,8 +206,8 @@ def _remedy(directory: str, name: str, chosen: str | None) -> tuple[str, Remedy 
 
 def _is_to_move(name: str) -> bool:
     """Whether no setting and no import can bring a file into the prompt."""
-    first, _, rest = name.partition("/")
-    return first.startswith(".") and (not rest or first not in ASSISTANT_DIRECTORIES)
+    first_name, _, path_below = name.partition("/")
+    return first_name.startswith(".") and (not path_below or first_name not in ASSISTANT_DIRECTORIES)
 
 
 def _chosen(layers: Layers, directory: str) -> str | None:
@@ -229,13 +229,13 @@ def _chosen(layers: Layers, directory: str) -> str | None:
 def _program(name: str) -> str | None:
     if name in KNOWN:
         return KNOWN[name]
-    pattern = next((one for one in KNOWN if "*" in one and _matches(name, one)), None)
+    pattern = next((pattern for pattern in KNOWN if "*" in pattern and _matches(name, pattern)), None)
     return None if pattern is None else KNOWN[pattern]
 
 
 def _matches(name: str, pattern: str) -> bool:
-    before, _, after = pattern.partition("*")
-    return name.startswith(before) and name.endswith(after)
+    prefix, _, suffix = pattern.partition("*")
+    return name.startswith(prefix) and name.endswith(suffix)
 
 
 FILES, DEPTH = "instruction_files", "ancestor_depth"
@@ -304,12 +304,12 @@ def _settings_edits(layers: Layers, settings: dict[str, Any], entry: str | None)
         return None
     path = os.path.join(local.config_directory, "config.json")
     text, document = layers.texts.get(path), layers.documents.get(path)
-    whole = json.dumps({"context": settings}, indent=2) + "\n"
+    new_text = json.dumps({"context": settings}, indent=2) + "\n"
     if text is None:
         missing = any(file.path == path and file.status == "missing" for file in local.files)
-        return FileEdits(path, (Edit(Span(0, 0), whole),), creates=True) if missing else None
+        return FileEdits(path, (Edit(Span(0, 0), new_text),), creates=True) if missing else None
     if not text.strip():
-        return FileEdits(path, (Edit(Span(0, len(text)), whole),))
+        return FileEdits(path, (Edit(Span(0, len(text)), new_text),))
     if document is None or layers.good.get(path) is not document or not isinstance(document.value, dict):
         return None
     edits = [edit for name, value in settings.items() for edit in _member_edits(document, name, value, entry)]
@@ -324,9 +324,9 @@ def _member_edits(document: JsonDocument, name: str, value: Any, entry: str | No
     if not isinstance(context, dict) or name not in context:
         return [_inserted(document, ("context",), name, value)] if isinstance(context, dict) else []
     if name == FILES and isinstance(context[name], list):
-        last = len(context[name]) - 1
-        if last >= 0:
-            end = document.span(("context", name, last)).end
+        last_index = len(context[name]) - 1
+        if last_index >= 0:
+            end = document.span(("context", name, last_index)).end
             return [Edit(Span(end, end), f", {fixes.as_json(entry)}")]
         value = [entry]
     return [Edit(document.span(("context", name)), fixes.as_json(value))]

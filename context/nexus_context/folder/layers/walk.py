@@ -52,11 +52,11 @@ class RealPaths(dict[str, str]):
     """`files.real_path` of each path; ValueError as there."""
 
     def __missing__(self, path: str) -> str:
-        above, name = os.path.split(path)
+        parent, name = os.path.split(path)
         real = None
         if PLAIN and name not in ("", ".", "..") and len(path) < LONG and "\0" not in name:
-            there = os.path.join(self[above], name)
-            real = None if is_link(there) else there
+            joined = os.path.join(self[parent], name)
+            real = None if is_link(joined) else joined
         self[path] = real = real_path(path) if real is None else real
         return real
 
@@ -173,14 +173,14 @@ class Walk:
                 )
         return places[::-1]
 
-    def up_to_repository(self, root: str, most: int) -> list[str]:
-        """The opened folder and at most `most` directories above it, up to the first with a `.git`.
+    def up_to_repository(self, root: str, max_above: int) -> list[str]:
+        """The opened folder and at most `max_above` directories above it, up to the first with a `.git`.
 
         The search ends below the home directory: a repository there (dotfiles) is not the folder's.
         """
         directories: list[str] = []
         home, current = self._real_path(self._user_home), root
-        while len(directories) <= most and not within(home, self._real_path(current)):
+        while len(directories) <= max_above and not within(home, self._real_path(current)):
             directories.append(current)
             if exists(os.path.join(current, GIT)) or current == os.path.dirname(current):
                 break
@@ -217,10 +217,10 @@ class Walk:
 
     def _name(self, directory: str) -> str:
         """The directory's name, with as many of the names above it as make it unique."""
-        above, name = os.path.split(directory)
+        parent, name = os.path.split(directory)
         while ANCESTOR_PREFIX + name in self._names:
-            above, more = os.path.split(above)
-            name = f"{more}/{name}" if more else directory
+            parent, outer_name = os.path.split(parent)
+            name = f"{outer_name}/{name}" if outer_name else directory
         self._names.add(ANCESTOR_PREFIX + name)
         return ANCESTOR_PREFIX + name
 
@@ -262,9 +262,9 @@ class Walk:
 
     def _has(self, directory: str, config: str | None) -> bool:
         """Whether a readable `.nexus3` exists on the disk or in an editor."""
-        below = os.path.join(directory, CONFIG_DIRECTORY, "")
+        prefix = os.path.join(directory, CONFIG_DIRECTORY, "")
         return config is not None and (
-            is_dir(config) or any(each.startswith(below) for each in self._overlays)
+            is_dir(config) or any(overlay_path.startswith(prefix) for overlay_path in self._overlays)
         )
 
 

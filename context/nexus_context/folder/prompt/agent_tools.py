@@ -43,8 +43,9 @@ def _definition(name: str, descriptions: Mapping[str, str], grant: AgentGrant | 
     schemas = _schemas(role, MAIN if grant is None else grant.reports_to or MAIN)
     names = (*_REQUIRED[name], *_OPTIONAL.get(name, ()))
     properties = {
-        one: schemas[one] | {"description": descriptions.get(f"{one} of {name}") or descriptions[one]}
-        for one in names
+        parameter: schemas[parameter]
+        | {"description": descriptions.get(f"{parameter} of {name}") or descriptions[parameter]}
+        for parameter in names
     }
     return {
         "name": name,

@@ -56,13 +56,15 @@ class PlacedFile(msgspec.Struct, frozen=True):
 def placed(
     prompt: Prompt, contents: PromptContents, path: str, file_texts: Mapping[str, str]
 ) -> PlacedFile | None:
-    """Where a file stands in a prompt that was rendered from these contents; None if it is not in it.
+    """Locate a file in a prompt rendered from these contents; None if the prompt does not have it.
 
     `file_texts` are the texts by path that the prompt was made of.
     """
     through = _through(contents.imports, path)
     for top, pieces in _files(contents):
-        indexes = [at for at, one in enumerate(pieces) if path in (top, one.path) or one.path in through]
+        indexes = [
+            at for at, piece in enumerate(pieces) if path in (top, piece.path) or piece.path in through
+        ]
         if indexes:
             low, high = indexes[0], indexes[-1] + 1
             starts = _starts(prompt, pieces, file_texts)
@@ -96,13 +98,13 @@ def shares(where: PlacedFile, path: str, text: str) -> list[Share]:
 
 
 def _sums(
-    prompt: Prompt, path: str, counter: TokenCounter, places: Collection[int]
+    prompt: Prompt, path: str, counter: TokenCounter, positions: Collection[int]
 ) -> tuple[dict[int, int], dict[int, int]]:
     """Before each place of a prompt: units of the file's own text, and tokens of other files' text.
 
     A prompt without fragments is the file's own text.
     """
-    cuts = sorted({0, len(prompt.text), *places})
+    cuts = sorted({0, len(prompt.text), *positions})
     fine = dict(zip(cuts, accumulate(_units(counter, prompt.text, tuple(cuts)), initial=0), strict=True))
     if not prompt.fragments:
         return fine, dict.fromkeys(cuts, 0)
@@ -116,12 +118,12 @@ def _sums(
         accumulate((0 if file_units else count for count, file_units in tokens), initial=0)
     )
     file_units, imported = {}, {}
-    for place in cuts:
-        index = bisect_right(ends, place)  # the fragment that the cut is in
+    for position in cuts:
+        index = bisect_right(ends, position)  # the fragment that the cut is in
         inside = 0
         if index < len(fragments) and is_own[index]:
-            inside = min(max(fine[place] - units_before[index], 0), units[index])
-        file_units[place], imported[place] = own_before[index] + inside, imported_before[index]
+            inside = min(max(fine[position] - units_before[index], 0), units[index])
+        file_units[position], imported[position] = own_before[index] + inside, imported_before[index]
     return file_units, imported
 
 
@@ -134,21 +136,23 @@ def _units(counter: TokenCounter, text: str, cuts: tuple[int, ...]) -> tuple[int
 def _through(imports: Sequence[Import], path: str) -> dict[str, Span]:
     """The import in a file that brings each file beneath it; each has exactly one."""
     imports_by_path: dict[str, Span] = {}
-    for one in imports:  # each follows that of its importing file
-        if one.path == path:
-            imports_by_path[one.target] = one.span
-        elif one.path in imports_by_path:
-            imports_by_path[one.target] = imports_by_path[one.path]
+    for file_import in imports:  # each follows that of its importing file
+        if file_import.path == path:
+            imports_by_path[file_import.target] = file_import.span
+        elif file_import.path in imports_by_path:
+            imports_by_path[file_import.target] = imports_by_path[file_import.path]
     return imports_by_path
 
 
 def _starts(prompt: Prompt, pieces: Sequence[Piece], file_texts: Mapping[str, str]) -> tuple[int, ...] | None:
     """The prompt's offsets where consecutive pieces begin: one is searched for, the others follow from it."""
-    lengths = accumulate((len(one.text) for one in pieces), initial=0)
+    lengths = accumulate((len(piece.text) for piece in pieces), initial=0)
     for piece, start in zip(pieces, (starts := list(lengths)), strict=False):
         if piece.verbatim and piece.path is not None:
             begin = next(places_of(prompt, piece.path, piece.source.start, file_texts), None)
-            return None if begin is None else tuple(begin - start + one for one in starts[:-1])
+            return (
+                None if begin is None else tuple(begin - start + other_start for other_start in starts[:-1])
+            )
     return None
 
 
@@ -166,31 +170,33 @@ def _files(contents: PromptContents) -> Iterator[tuple[str | None, Sequence[Piec
 
 
 def _headings(where: PlacedFile, path: str, text: str) -> Iterator[Share]:
-    places = _Places(where, path, text)
+    offsets = _PromptOffsets(where, path, text)
     placed_headings = [
-        (each, place) for each in find_headings(text) if (place := places.of(each.mark)) is not None
+        (heading, offset)
+        for heading in find_headings(text)
+        if (offset := offsets.of(heading.mark)) is not None
     ]
     ends = [where.end] * len(placed_headings)
     open_ones: list[int] = []
-    for at, (heading, place) in enumerate(placed_headings):
+    for at, (heading, offset) in enumerate(placed_headings):
         while open_ones and placed_headings[open_ones[-1]][0].level >= heading.level:
-            ends[open_ones.pop()] = place
+            ends[open_ones.pop()] = offset
         open_ones.append(at)
-    for (heading, place), end in zip(placed_headings, ends, strict=True):
-        yield Share("heading", heading.line, Span(place, end))
+    for (heading, offset), end in zip(placed_headings, ends, strict=True):
+        yield Share("heading", heading.line, Span(offset, end))
 
 
-class _Places:
+class _PromptOffsets:
     """Where in the prompt the characters of a file stand."""
 
     def __init__(self, where: PlacedFile, path: str, text: str) -> None:
         pairs = zip(where.pieces, where.starts, strict=True)
-        self._own = [(one.source, start) for one, start in pairs if one.path == path and one.verbatim]
+        self._own = [(piece.source, start) for piece, start in pairs if piece.path == path and piece.verbatim]
         self._text = text
         self._plain = "\r" not in text
 
     def of(self, offset: int) -> int | None:
-        at = bisect_right(self._own, offset, key=lambda one: one[0].start) - 1
+        at = bisect_right(self._own, offset, key=lambda pair: pair[0].start) - 1
         if at < 0 or offset >= self._own[at][0].end:
             return None
         source, start = self._own[at]
@@ -204,5 +210,5 @@ def _imports(where: PlacedFile) -> Iterator[Share]:
     for source, run in groupby(pairs, key=lambda pair: where.through.get(pair[0].path or "")):
         if source is not None:
             pieces = list(run)
-            last, begin = pieces[-1]
-            yield Share("import", source, Span(pieces[0][1], begin + len(last.text)))
+            last_piece, begin = pieces[-1]
+            yield Share("import", source, Span(pieces[0][1], begin + len(last_piece.text)))

@@ -110,9 +110,9 @@ class PromptContents(msgspec.Struct, frozen=True):
     lacking: dict[tuple[str, str], str] = {}
     trusted: bool | None = None
 
-    def lacks(self, one: Skill | McpServer) -> str:
+    def lacks(self, subject: Skill | McpServer) -> str:
         """What keeps a skill or a server from working; "" if nothing is known to."""
-        return self.lacking.get((one.path, one.name), "")
+        return self.lacking.get((subject.path, subject.name), "")
 
 
 def gather(
@@ -131,7 +131,7 @@ def gather(
     `trusted`: whether the user trusts the folder; None: the question does not arise.
     """
     imports = Imports(reading.read, user_home, reading.real_path)
-    before = set(reading.reads)
+    read_before = set(reading.reads)
     files = _prompt_files(layers)
     above: tuple[Generation, ...] = ()
     if grant is not None:
@@ -143,7 +143,7 @@ def gather(
     else:
         sections = _all_sections(layers, reading, imports, grant)
     conditional = tuple(_conditional(layers, imports))
-    for path in imports.dropped.difference(imports.texts, before):
+    for path in imports.dropped.difference(imports.texts, read_before):
         reading.reads.pop(path, None)  # an unused text is not kept in memory
     reading.watch.update(imports.refused)
     packaged = {file.path for layer, file in files if layer.name == DEFAULTS}
@@ -285,7 +285,7 @@ def _prompt_files(layers: Layers) -> list[tuple[Layer, LayerFile]]:
 
 
 _PROMPT_ORDER: dict[Kind, int] = {
-    **{kind: place for place, kind in enumerate(BOOTSTRAP_KINDS)},
+    **{kind: index for index, kind in enumerate(BOOTSTRAP_KINDS)},
     "instructions": len(BOOTSTRAP_KINDS),
     "readme": len(BOOTSTRAP_KINDS),
 }
@@ -302,8 +302,8 @@ def _problems_of_texts(imports: Imports, reading: Reading, packaged: set[str]) -
 
 
 def _skill_problems(layers: Layers, reading: Reading) -> Iterator[Problem]:
-    for one in layers.skills:
-        path = one.skill.path
+    for layer_skill in layers.skills:
+        path = layer_skill.skill.path
         yield from reading.remark(path, reading.read(path).text or "", _text_problems)
 
 
@@ -330,13 +330,16 @@ def _all_sections(
     """The agent's own sections and those of the agents above it, each definition once."""
     if grant.text is not None:
         return ()
-    above = grant.sections
-    inherited = {imports.real_path(path) for path in set(paths_of(above))}
+    sections_above = grant.sections
+    inherited = {imports.real_path(path) for path in set(paths_of(sections_above))}
     imports.inherited.update(inherited)
     imports.included.update(inherited)
-    places = {(section.path, section.span) for section in above}
+    defined_at = {(section.path, section.span) for section in sections_above}
     sections = _sections(layers, reading, imports)
-    return (*(section for section in sections if (section.path, section.span) not in places), *above)
+    return (
+        *(section for section in sections if (section.path, section.span) not in defined_at),
+        *sections_above,
+    )
 
 
 def _sections(layers: Layers, reading: Reading, imports: Imports) -> tuple[PromptSection, ...]:
@@ -349,9 +352,11 @@ def _sections(layers: Layers, reading: Reading, imports: Imports) -> tuple[Promp
             continue
         # a stale file's value may be gone from its text: it gets no problems
         problems = imports.problems if reading.is_present(origin) else []
-        first = named.setdefault(" ".join(value["name"].split()), origin)
-        if first.path != origin.path:  # repetitions within one file are reported with that file
-            problems.append(_repeated(value["name"], origin, first if reading.is_present(first) else None))
+        first_origin = named.setdefault(" ".join(value["name"].split()), origin)
+        if first_origin.path != origin.path:  # repetitions within one file are reported with that file
+            problems.append(
+                _repeated(value["name"], origin, first_origin if reading.is_present(first_origin) else None)
+            )
         look = functools.partial(_section_pieces, layers, imports, value, origin=origin, problems=problems)
         pieces = reported(imports.problems, origin.path, look, nothing)
         if pieces:
@@ -372,12 +377,16 @@ def _origin(effective: Effective, pointer: str) -> Provenance | None:
     return next((entry for entry in chain if entry.wins and entry.document is not None), None)
 
 
-def _repeated(name: str, origin: Provenance, first: Provenance | None) -> Problem:
+def _repeated(name: str, origin: Provenance, first_origin: Provenance | None) -> Problem:
     message = (
         f"Another layer has a section {fixes.quoted(name)}, too, and the prompt contains both. Rename or "
         "remove one of them."
     )
-    related = () if first is None else (Related(first.path, _name_span(first), "The other one is here."),)
+    related = (
+        ()
+        if first_origin is None
+        else (Related(first_origin.path, _name_span(first_origin), "The other one is here."),)
+    )
     severity = Severity.WARNING
     return Problem(
         origin.path,
@@ -468,10 +477,12 @@ def _lacking(
     layers: Layers, environ: Mapping[str, str], *, is_untrusted: bool
 ) -> Iterator[tuple[tuple[str, str], str]]:
     """What skills and servers lack, by path and name. Trust is asked for what is not the user's own."""
-    for one in layers.skills:
-        needs = skill_needs(one.skill, environ, is_untrusted=is_untrusted and one.layer not in _USERS_OWN)
+    for layer_skill in layers.skills:
+        needs = skill_needs(
+            layer_skill.skill, environ, is_untrusted=is_untrusted and layer_skill.layer not in _USERS_OWN
+        )
         if needs:
-            yield (one.skill.path, one.skill.name), needs
+            yield (layer_skill.skill.path, layer_skill.skill.name), needs
     for server in layers.servers:
         if not server.enabled or server.shadowed_by is not None:
             continue

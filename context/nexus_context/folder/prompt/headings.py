@@ -26,11 +26,11 @@ class Heading(msgspec.Struct, frozen=True):
 
 def find_headings(text: str) -> list[Heading]:
     """The headings in the order of the text."""
-    found = list(_outside_code(text))
-    ends = [len(text)] * len(found)
+    matches = list(_outside_code(text))
+    ends = [len(text)] * len(matches)
     open_numbers: list[int] = []
-    for number, match in enumerate(found):
-        while open_numbers and len(found[open_numbers[-1]][1]) >= len(match[1]):
+    for number, match in enumerate(matches):
+        while open_numbers and len(matches[open_numbers[-1]][1]) >= len(match[1]):
             ends[open_numbers.pop()] = match.start()
         open_numbers.append(number)
     return [
@@ -41,7 +41,7 @@ def find_headings(text: str) -> list[Heading]:
             mark=match.start(1),
             section=Span(match.start(), end),
         )
-        for match, end in zip(found, ends, strict=True)
+        for match, end in zip(matches, ends, strict=True)
     ]
 
 

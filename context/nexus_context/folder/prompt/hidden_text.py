@@ -159,17 +159,19 @@ def _start(text: str, start: int, end: int) -> int:
 
 def _needed(text: str, start: int, end: int) -> bool:
     """Whether the rest of a run is needed to write its script or an emoji."""
-    run, after = text[start:end], text[end : end + 1]
-    before = text[start - 1 : start] if start else ""
+    run, next_character = text[start:end], text[end : end + 1]
+    previous_character = text[start - 1 : start] if start else ""
     if run == "\u200d":
-        base = text[start - 2 : start - 1] if before in ("\ufe0e", "\ufe0f") else before
-        return _is_one_of(_PICTURES, base) and _is_one_of(_PICTURES, after)
+        base = (
+            text[start - 2 : start - 1] if previous_character in ("\ufe0e", "\ufe0f") else previous_character
+        )
+        return _is_one_of(_PICTURES, base) and _is_one_of(_PICTURES, next_character)
     if run == "\u200b":
-        return _is_one_of(_UNSPACED, before) and _is_one_of(_UNSPACED, after)
+        return _is_one_of(_UNSPACED, previous_character) and _is_one_of(_UNSPACED, next_character)
     if _compiled(f"[{_INKLESS}]").match(run):
         return any(
             not _compiled(f"[^{inkless}]").search(run)
-            and (_is_one_of(signs, before) or _is_one_of(signs, after))
+            and (_is_one_of(signs, previous_character) or _is_one_of(signs, next_character))
             for inkless, signs in _NEIGHBOURS.items()
         )
     if len(run) <= 2 and not _compiled(f"[^{_MARKS}]").search(run):
@@ -245,7 +247,9 @@ def _names(run: str) -> str:
 def hidden_markup(path: str, text: str) -> Iterator[Problem]:
     """An information for each comment or hidden element of a file; a closed one has its removal as a fix."""
     markers = _paired_markers(text)
-    for markup in islice((each for each in _markups(text) if each.span not in markers), MOST_MARKUPS):
+    for markup in islice(
+        (candidate for candidate in _markups(text) if candidate.span not in markers), MOST_MARKUPS
+    ):
         if is_template_comment(text[markup.span.start : markup.span.end]):
             continue
         fix = Fix(f"Remove the {markup.noun}", (Edit(markup.span, ""),)) if markup.closed else None

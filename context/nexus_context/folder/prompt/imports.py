@@ -194,8 +194,8 @@ def place_after(text: str, span: Span, end: int) -> int:
     """
     line = _line(text, span, end)
     while is_row(text, line):
-        after = line.end + (2 if text.startswith("\r\n", line.end) else 1)
-        if after >= end or not is_row(text, next_line := _line(text, Span(after, after), end)):
+        next_start = line.end + (2 if text.startswith("\r\n", line.end) else 1)
+        if next_start >= end or not is_row(text, next_line := _line(text, Span(next_start, next_start), end)):
             break
         line = next_line
     return line.end
@@ -224,9 +224,9 @@ def imported_paths(path: str, text: str, user_home: str) -> list[str]:
 
 
 def import_targets(path: str, text: str, user_home: str) -> Iterator[tuple[Span, str]]:
-    """What looks like an import in a file, with the path that it names, whether or not it may import that.
+    """Find tokens that look like imports, each with the path that it names, allowed or not.
 
-    The first MAX_LOOKUPS of them.
+    At most the first MAX_LOOKUPS.
     """
     for name, span in islice(import_tokens(text), MAX_LOOKUPS):
         if not (is_too_long(name) or is_impossible(name)):
@@ -240,11 +240,11 @@ def _absolute(importer: str, name: str, user_home: str) -> str:
 
 def _pieces(imports: Imports, importer: _Importer) -> Iterator[Piece]:
     path, text = importer.path, importer.text
-    whole = trimmed(text, importer.body or Span(0, len(text)))
-    position = whole.start
+    body_span = trimmed(text, importer.body or Span(0, len(text)))
+    position = body_span.start
     nothing: _Importer | None = None
     for token in import_tokens(text):
-        if token.span.start < whole.start:
+        if token.span.start < body_span.start:
             continue
         imports.lookups += 1
         imports.steps += 0 if is_too_long(token.name) else token.name.count("/") + 1
@@ -263,21 +263,21 @@ def _pieces(imports: Imports, importer: _Importer) -> Iterator[Piece]:
         if imported is None:
             continue
         imports.followed.append(Import(path, token.span, imported.path))
-        line = _line(text, token.span, whole.end)
+        line = _line(text, token.span, body_span.end)
         if _is_alone(text, token.span, line):
             yield from _cut(path, text, Span(position, token.span.start))
             position = token.span.end
         else:
             # two tokens on one line or in one table: both files follow it, and the rest is written once
             if token.span.start >= position:
-                after = place_after(text, token.span, whole.end)
-                yield from _cut(path, text, Span(position, after))
-                position = after
+                insert_at = place_after(text, token.span, body_span.end)
+                yield from _cut(path, text, Span(position, insert_at))
+                position = insert_at
             yield Piece("\n", path, Span(position, position))
         yield from _contained(
             imports, imported.path, imported.text, functools.partial(_pieces, imports, imported)
         )
-    yield from _cut(path, text, Span(position, whole.end))
+    yield from _cut(path, text, Span(position, body_span.end))
 
 
 def _contained(imports: Imports, path: str, text: str, look: Callable[[], Iterator[Piece]]) -> list[Piece]:
@@ -316,13 +316,14 @@ def is_row(text: str, line: Span) -> bool:
     return _ROW.match(text, line.start, line.end) is not None
 
 
-def _shortened(text: str, most: int, last: int) -> str:
-    return text if len(text) <= most + last else f"{text[:most]}…{text[-last:]}"
+def _shortened(text: str, head_length: int, tail_length: int) -> str:
+    return text if len(text) <= head_length + tail_length else f"{text[:head_length]}…{text[-tail_length:]}"
 
 
 def _resolve(imports: Imports, importer: _Importer, token: _Token) -> _Importer | None:
-    """The file that a token includes here; None, reported if the token looks like a file, if there
-    is none.
+    """The file that an import token names, or None.
+
+    A token that looks like a file is reported if there is none.
     """
     target = _target(imports, importer, token)
     if target is None or is_dir(target):
@@ -392,12 +393,16 @@ def _forbidden(imports: Imports, layer: Layer, path: str) -> str | None:
     real, root = imports.real_path(path), imports.real_path(layer.directory)
     root = root if within(real, root) else imports.real_path(layer.tree)
     *directories, name = real[len(root) :].split(os.sep)
-    hidden = [part for part in directories if part.startswith(".") and part not in ASSISTANT_DIRECTORIES]
+    hidden = [
+        directory
+        for directory in directories
+        if directory.startswith(".") and directory not in ASSISTANT_DIRECTORIES
+    ]
     if hidden or name.startswith("."):
-        first, allowed = (*hidden, name)[0], ", ".join(ASSISTANT_DIRECTORIES)
+        hidden_name, allowed = (*hidden, name)[0], ", ".join(ASSISTANT_DIRECTORIES)
         return (
-            f"{short_name(first)} is hidden, and of hidden directories Nexus reads only {allowed}. Move "
-            "the text if Nexus is to read it"
+            f"{short_name(hidden_name)} is hidden, and of hidden directories Nexus reads only {allowed}. "
+            "Move the text if Nexus is to read it"
         )
     if not name.lower().endswith(_TEXT_SUFFIXES):
         return f"a workspace imports only files that end in {', '.join(_TEXT_SUFFIXES)}. Copy its text there"

@@ -45,7 +45,7 @@ def _fences(text: str) -> Iterator[Span]:
     while opening is not None:
         mark = opening[1] or opening[2]
         closings = _CLOSING[mark[0]].finditer(text, opening.end())
-        closing = next((one for one in closings if len(one[1]) >= len(mark)), None)
+        closing = next((candidate for candidate in closings if len(candidate[1]) >= len(mark)), None)
         if closing is None:
             yield Span(opening.start(), len(text))
             return
@@ -59,12 +59,14 @@ def _opening(text: str, start: int) -> re.Match[str] | None:
         marks = _MARKS.search(text, start)
         if marks is None:
             return None
-        place = marks.start()
-        line = max(text.rfind("\n", start, place), text.rfind("\r", start, place), start - 1) + 1
+        mark_position = marks.start()
+        line = (
+            max(text.rfind("\n", start, mark_position), text.rfind("\r", start, mark_position), start - 1) + 1
+        )
         opening = _FENCE.match(text, line)
         if opening is not None:
             return opening
-        line_end = _LINE_END.search(text, place)
+        line_end = _LINE_END.search(text, mark_position)
         if line_end is None:
             return None
         start = line_end.end()
@@ -76,9 +78,9 @@ def _spans_between(text: str, start: int, end: int) -> Iterator[Span]:
         return
     runs: list[tuple[int, int]] = []
     for match in _BACKTICKS.finditer(text, start, end):
-        before, begin = runs[-1][1] if runs else start, match.start()
-        one_line = text.find("\n", before, begin) < 0 and text.find("\r", before, begin) < 0
-        if not one_line and _BLANK_LINE.search(text, before, begin) is not None:
+        previous_end, begin = runs[-1][1] if runs else start, match.start()
+        one_line = text.find("\n", previous_end, begin) < 0 and text.find("\r", previous_end, begin) < 0
+        if not one_line and _BLANK_LINE.search(text, previous_end, begin) is not None:
             yield from _spans(runs)
             runs = []
         runs.append(match.span())

@@ -63,5 +63,5 @@ def _unset(variables: Iterable[str], environ: Mapping[str, str]) -> list[str]:
     return [_say("variable", name) for name in dict.fromkeys(variables) if not environ.get(name)]
 
 
-def _say(what: str, name: str = "") -> str:
-    return texts.table("readiness")[what].format(name=name[:LONGEST_NAME])
+def _say(sentence_key: str, name: str = "") -> str:
+    return texts.table("readiness")[sentence_key].format(name=name[:LONGEST_NAME])

@@ -107,11 +107,15 @@ def tiled(parts: Sequence[Part]) -> Prompt:
             if not text:
                 continue
             end = start + len(text)
-            before = fragments[-1] if fragments else None
+            last_fragment = fragments[-1] if fragments else None
             fragment = Fragment(
                 section, layer, title, Span(start, end), path=path, source=source, verbatim=verbatim
             )
-            joined = _joined(before, fragment) if before is not None and before.path == path else None
+            joined = (
+                _joined(last_fragment, fragment)
+                if last_fragment is not None and last_fragment.path == path
+                else None
+            )
             if joined is None:
                 fragments.append(fragment)
             else:

@@ -109,9 +109,11 @@ def join_groups(groups: Iterable[list[Part]], separator: str) -> list[Part]:
     parts: list[Part] = []
     for group in groups:
         if parts and group and separator:
-            before = parts[-1]
-            end = before.pieces[-1].source.end
-            parts.append(before._replace(pieces=(Piece(separator, before.pieces[-1].path, Span(end, end)),)))
+            last_part = parts[-1]
+            end = last_part.pieces[-1].source.end
+            parts.append(
+                last_part._replace(pieces=(Piece(separator, last_part.pieces[-1].path, Span(end, end)),))
+            )
         parts.extend(group)
     return parts
 
@@ -287,7 +289,7 @@ def folder_files(contents: PromptContents) -> PromptContents | Generation:
     grant = contents.grant
     if grant is None or (not grant.above and grant.text is None):
         return contents
-    return next((one for one in contents.above if one.agent is None), Generation())
+    return next((generation for generation in contents.above if generation.agent is None), Generation())
 
 
 def agent_configurations(contents: PromptContents) -> Iterator[list[Part]]:
@@ -341,8 +343,8 @@ def _configuration(
     if not groups:
         return []
     end = "\n" if generation.blocks else "\n\n"
-    first = Part("subagent", None, title, [*heading, Piece(end, heading[-1].path)])
-    return [first, *join_groups(groups, "\n\n")]
+    heading_part = Part("subagent", None, title, [*heading, Piece(end, heading[-1].path)])
+    return [heading_part, *join_groups(groups, "\n\n")]
 
 
 def _instructions(block: Block, title: str) -> list[Part]:
@@ -363,10 +365,14 @@ def offered_skills(layers: Layers, facts: PromptFacts) -> tuple[LayerSkill, ...]
     if facts.skill_filter is None:
         if layers.task is None:
             return layers.skills
-        about = about_task([one.skill for one in layers.skills], layers.task)
-        return tuple(one for one in layers.skills if one.skill in about or one.skill.name in facts.skills)
+        about = about_task([layer_skill.skill for layer_skill in layers.skills], layers.task)
+        return tuple(
+            layer_skill
+            for layer_skill in layers.skills
+            if layer_skill.skill in about or layer_skill.skill.name in facts.skills
+        )
     patterns = Patterns(facts.skill_filter)
-    return tuple(one for one in layers.skills if patterns.matches(one.skill.name))
+    return tuple(layer_skill for layer_skill in layers.skills if patterns.matches(layer_skill.skill.name))
 
 
 def activated_skills(layers: Layers, facts: PromptFacts) -> tuple[LayerSkill, ...]:
@@ -374,11 +380,11 @@ def activated_skills(layers: Layers, facts: PromptFacts) -> tuple[LayerSkill, ..
     if facts.skip_skills:
         return ()
     skills = offered_skills(layers, facts)
-    names = [one.skill.name for one in skills]
+    names = [layer_skill.skill.name for layer_skill in skills]
     for name in facts.skills:
         if name not in names:
             raise RequestError(_unknown_skill(name, names), code="unknown-skill")
-    return tuple(one for one in skills if one.skill.name in facts.skills)
+    return tuple(layer_skill for layer_skill in skills if layer_skill.skill.name in facts.skills)
 
 
 def skills(layers: Layers, facts: PromptFacts) -> list[Part]:
@@ -389,25 +395,27 @@ def skills(layers: Layers, facts: PromptFacts) -> list[Part]:
         return []
     has_tool = any(name == READ_SKILL for name, _ in facts.tools)
     heading = Part(SECTION, None, "Skills", texts.fill("skills_by_tool" if has_tool else "skills", {}))
-    index = join_groups([[heading], join_groups(([_skill_row(one)] for one in skills), "\n")], "\n\n")
+    index = join_groups(
+        [[heading], join_groups(([_skill_row(layer_skill)] for layer_skill in skills), "\n")], "\n\n"
+    )
     return join_groups([index, active], "\n\n")
 
 
 def skill_bodies(layers: Layers, skills: Sequence[LayerSkill]) -> list[Part]:
     """The texts of skills, each under its heading."""
-    return join_groups((_skill_body(layers, one) for one in skills), "\n\n")
+    return join_groups((_skill_body(layers, layer_skill) for layer_skill in skills), "\n\n")
 
 
-def _skill_row(one: LayerSkill) -> Part:
-    skill = one.skill
+def _skill_row(layer_skill: LayerSkill) -> Part:
+    skill = layer_skill.skill
     row = texts.text("skill_row").format(
         name=skill.name, description=skill.description, path=_one_line(skill.path)
     )
-    return Part(SECTION, one.layer, skill.name, [Piece(row, skill.path, skill.description_span)])
+    return Part(SECTION, layer_skill.layer, skill.name, [Piece(row, skill.path, skill.description_span)])
 
 
-def _skill_body(layers: Layers, one: LayerSkill) -> list[Part]:
-    skill = one.skill
+def _skill_body(layers: Layers, layer_skill: LayerSkill) -> list[Part]:
+    skill = layer_skill.skill
     content = layers.texts.get(skill.path, "")
     span = texts.trimmed(content, skill.body)
     if span.start == span.end:
@@ -424,7 +432,7 @@ def _skill_body(layers: Layers, one: LayerSkill) -> list[Part]:
         rows = "\n".join(f"- {example}" for example in skill.examples)
         sentence = texts.text("skill_examples").format(rows=rows)
         pieces.append(Piece(f"\n\n{sentence}", skill.path, skill.examples_span))
-    return [Part(SECTION, one.layer, skill.name, pieces)]
+    return [Part(SECTION, layer_skill.layer, skill.name, pieces)]
 
 
 def _unknown_skill(name: str, names: Sequence[str]) -> str:
@@ -438,7 +446,7 @@ def _unknown_skill(name: str, names: Sequence[str]) -> str:
 def capabilities(layers: Layers, contents: PromptContents, facts: PromptFacts) -> list[Part]:
     """What the model can work with; empty if there is nothing to list."""
     servers = [server for server in layers.servers if server.shadowed_by is None]
-    skills = [one.skill for one in offered_skills(layers, facts)]
+    skills = [layer_skill.skill for layer_skill in offered_skills(layers, facts)]
     unready = [skill for skill in skills if contents.lacks(skill)]
     credentials, words = contents.credentials, texts.table("capability_words")
     knowledge = layers.effective.get("/memory/knowledge") or {}
@@ -455,8 +463,8 @@ def capabilities(layers: Layers, contents: PromptContents, facts: PromptFacts) -
         "search": [Piece(words["by_meaning" if by_meaning else "by_words"])],
         "knowledge": _listed(_knowledge_paths(layers.effective, knowledge)),
         "agents": _listed(_startable_agents(layers.effective, contents.grant)),
-        "configured": _listed([one.variable for one in credentials if one.configured]),
-        "broken": _listed([one.variable for one in credentials if not one.configured]),
+        "configured": _listed([credential.variable for credential in credentials if credential.configured]),
+        "broken": _listed([credential.variable for credential in credentials if not credential.configured]),
     }
     if all(value is None for name, value in values.items() if name != "search"):
         return []
@@ -519,5 +527,5 @@ def _tool_row(name: str, sentence: str) -> str:
 def first_sentence(description: str) -> str:
     """The first sentence of a description, as one line of at most MAX_SENTENCE characters."""
     end = _END.search(description.strip())
-    first = one_line(description.strip()[: end.end()] if end is not None else description)
-    return first if len(first) <= MAX_SENTENCE else f"{first[: MAX_SENTENCE - 1]}…"
+    sentence = one_line(description.strip()[: end.end()] if end is not None else description)
+    return sentence if len(sentence) <= MAX_SENTENCE else f"{sentence[: MAX_SENTENCE - 1]}…"

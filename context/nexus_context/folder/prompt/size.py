@@ -85,9 +85,9 @@ class _Scale:
         name, overrides = effective.get("/provider/model"), effective.get("/models") or {}
         limits = get_model_limits(name, overrides)
         reserves = (effective.get(f"/context/{key}") for key in ("reserve_tokens", "reserve_tool_tokens"))
-        most, reserved = effective.get("/context/max_tokens"), sum(one or 0 for one in reserves)
+        max_tokens, reserved = effective.get("/context/max_tokens"), sum(reserve or 0 for reserve in reserves)
         # where nothing is left, the window: a share of nothing says nothing
-        self.available = limits.available(most, reserved) or limits.limit(most)
+        self.available = limits.available(max_tokens, reserved) or limits.limit(max_tokens)
         self.waits_for: str | None = None
         self._counter = counter_for(name, overrides)
         self._encoding, self._factor = limits.encoding, limits.family.factor
@@ -128,23 +128,23 @@ def _prompt(scale: _Scale, files: Mapping[str, TextSlice], skills: Sequence[Laye
         if amount := scale.too_much([text], FILE_SHARE):
             is_reported = True
             yield _problem(path, Span(0, 0), _FILE.format(os.path.basename(path), amount, amount.share))
-    index = whole("\n".join(_row(one.skill) for one in skills))
+    index = whole("\n".join(_row(layer_skill.skill) for layer_skill in skills))
     if amount := scale.too_much([index], FILE_SHARE):
         is_reported = True
-        longest = max((one.skill for one in skills), key=lambda skill: len(skill.description))
+        longest = max((layer_skill.skill for layer_skill in skills), key=lambda skill: len(skill.description))
         message = _INDEX.format(f"{len(skills):,}", amount, amount.share)
         yield _problem(longest.path, longest.description_span, message)
     if files and not is_reported and (amount := scale.too_much([*files.values(), index], PROMPT_SHARE)):
-        what = f"{len(files):,} files of the prompt"
-        what += f" and the descriptions of {len(skills):,} skills" if skills else ""
+        sources = f"{len(files):,} files of the prompt"
+        sources += f" and the descriptions of {len(skills):,} skills" if skills else ""
         longest_file = max(files, key=lambda path: len(files[path].text))
-        yield _problem(longest_file, Span(0, 0), _ALL.format(what, amount, amount.share))
+        yield _problem(longest_file, Span(0, 0), _ALL.format(sources, amount, amount.share))
 
 
 def _bodies(scale: _Scale, skills: Sequence[LayerSkill], read: Callable[[str], str]) -> Iterator[Problem]:
     """The warnings about the skills' own texts."""
-    for one in skills:
-        skill = one.skill
+    for layer_skill in skills:
+        skill = layer_skill.skill
         if amount := scale.too_much([TextSlice(read(skill.path), skill.body)], FILE_SHARE):
             message = _BODY.format(skill.name, amount, amount.share)
             yield _problem(skill.path, Span(skill.body.start, skill.body.start), message)
@@ -154,11 +154,11 @@ def _row(skill: Skill) -> str:
     return sentence("skill_row").format(name=skill.name, description=skill.description, path=skill.path)
 
 
-def _length(part: TextSlice) -> int:
+def _length(text_slice: TextSlice) -> int:
     """The bytes of a part."""
-    if part.text.isascii():
-        return part.span.end - part.span.start
-    return _lengths.of(part, byte_length)
+    if text_slice.text.isascii():
+        return text_slice.span.end - text_slice.span.start
+    return _lengths.of(text_slice, byte_length)
 
 
 def byte_length(text: str) -> int:
@@ -170,8 +170,8 @@ def token_ceiling(text: str) -> float:
     return byte_length(text) - sum(map(len, _WORDS.findall(text))) / 3
 
 
-def _count(counter: TokenCounter, part: TextSlice) -> int:
-    return _counts.of(part, counter.count, counter)
+def _count(counter: TokenCounter, text_slice: TextSlice) -> int:
+    return _counts.of(text_slice, counter.count, counter)
 
 
 _BY_CHARACTERS = SimpleTokenCounter()

@@ -112,9 +112,9 @@ def unix_lines(content: str) -> str:
 
 def trimmed(content: str, span: Span) -> Span:
     """The span without white space at both ends; empty, at its start, if nothing remains."""
-    part = content[span.start : span.end]
-    start = span.start + len(part) - len(part.lstrip())
-    end = span.end - (len(part) - len(part.rstrip()))
+    span_text = content[span.start : span.end]
+    start = span.start + len(span_text) - len(span_text.lstrip())
+    end = span.end - (len(span_text) - len(span_text.rstrip()))
     return Span(start, end) if start < end else Span(span.start, span.start)
 
 
@@ -124,12 +124,12 @@ def moment(now: datetime, settings: Mapping[str, Any], *, zone: str | None = Non
     `now` has a zone. `zone` replaces the one of the settings. With an unknown one, `now` stays in its zone.
     """
     name: str = zone or settings.get("timezone") or "local"
-    place = None if name == "local" else _zone(name)
-    local = now if place is None else now.astimezone(place)
+    time_zone = None if name == "local" else _zone(name)
+    local = now if time_zone is None else now.astimezone(time_zone)
     pattern = settings.get("format") or DEFAULT_TIME_FORMAT
     offset = local.strftime("%z")
     name = f"UTC{offset[:3]}:{offset[3:5]}" if name == "local" and offset else name
-    formatted = _TIME_PART.sub(lambda part: local.strftime(_DIRECTIVES[part[0]]), pattern)
+    formatted = _TIME_PART.sub(lambda directive: local.strftime(_DIRECTIVES[directive[0]]), pattern)
     return {"moment": formatted, "date": f"{local:%Y-%m-%d}", "zone": name}
 
 
@@ -149,19 +149,19 @@ def _zone(name: str) -> "ZoneInfo | None":
 
 def _fill_line(loaded: _Text, line: _Line, values: Values) -> list[Piece]:
     pieces: list[Piece] = []
-    place: Piece | None = None
+    traced_piece: Piece | None = None
     for span, slot in line.parts:
         if slot is None:
             pieces.append(Piece(loaded.text[span.start : span.end], loaded.path, span, True))
             continue
         value = list(values[slot] or ())
-        if place is None and len(value) == 1 and value[0].path and not value[0].verbatim:
-            place = value[0]
+        if traced_piece is None and len(value) == 1 and value[0].path and not value[0].verbatim:
+            traced_piece = value[0]
         # text without a file (a host name) is traced to its place in the sentence
         pieces.extend(piece if piece.path else Piece(piece.text, loaded.path, span) for piece in value)
-    if place is None:
+    if traced_piece is None:
         return pieces
-    return [Piece("".join(piece.text for piece in pieces), place.path, place.source)]
+    return [Piece("".join(piece.text for piece in pieces), traced_piece.path, traced_piece.source)]
 
 
 @functools.cache
@@ -182,11 +182,11 @@ def _load(name: str) -> _Text:
 
 
 def _parts(line: str, start: int) -> Iterator[tuple[Span, str | None]]:
-    last = 0
+    position = 0
     for match in _PLACEHOLDER.finditer(line):
-        if match.start() > last:
-            yield Span(start + last, start + match.start()), None
+        if match.start() > position:
+            yield Span(start + position, start + match.start()), None
         yield Span(start + match.start(), start + match.end()), match[1]
-        last = match.end()
-    if last < len(line):
-        yield Span(start + last, start + len(line)), None
+        position = match.end()
+    if position < len(line):
+        yield Span(start + position, start + len(line)), None

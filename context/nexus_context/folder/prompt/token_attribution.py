@@ -39,11 +39,11 @@ def fragment_tokens(prompt: Prompt, counter: TokenCounter) -> tuple[int, ...]:
     for index, (fragment, added) in enumerate(zip(prompt.fragments, units, strict=True)):
         if fragment.layer is not None:
             key = row_key(fragment)
-            before = sums.get(key, 0)
-            after = sums[key] = before + added
-            tokens[index] = part_tokens(counter, after) - part_tokens(counter, before)
-    rest = whole_tokens(counter, sum(units)) - sum(tokens)
-    for index, share in _in_proportion(prompt, units, rest):
+            sum_before = sums.get(key, 0)
+            sum_after = sums[key] = sum_before + added
+            tokens[index] = part_tokens(counter, sum_after) - part_tokens(counter, sum_before)
+    remaining_tokens = whole_tokens(counter, sum(units)) - sum(tokens)
+    for index, share in _in_proportion(prompt, units, remaining_tokens):
         tokens[index] += share
     return tuple(tokens)
 
@@ -92,16 +92,19 @@ def part_of(fragment: Fragment) -> PromptPart:
     return "skills" if section == "skills" else "instructions"
 
 
-def _in_proportion(prompt: Prompt, units: tuple[int, ...], rest: int) -> Iterator[tuple[int, int]]:
-    """Shares of `rest` for the fragments of no layer, by their units; if there are none, for the last
-    fragment.
+def _in_proportion(prompt: Prompt, units: tuple[int, ...], tokens: int) -> Iterator[tuple[int, int]]:
+    """Divide `tokens` among the fragments of no layer, in proportion to their units.
+
+    If there are no such fragments, the last fragment gets them.
     """
-    indexes = [index for index, one in enumerate(prompt.fragments) if one.layer is None and units[index]]
-    whole = sum(units[index] for index in indexes)
-    before = 0
+    indexes = [
+        index for index, fragment in enumerate(prompt.fragments) if fragment.layer is None and units[index]
+    ]
+    total_units = sum(units[index] for index in indexes)
+    units_before = 0
     for index in indexes:
-        after = before + units[index]
-        yield index, rest * after // whole - rest * before // whole
-        before = after
+        units_after = units_before + units[index]
+        yield index, tokens * units_after // total_units - tokens * units_before // total_units
+        units_before = units_after
     if not indexes and prompt.fragments:
-        yield len(prompt.fragments) - 1, rest
+        yield len(prompt.fragments) - 1, tokens

@@ -65,7 +65,9 @@ def allowed_tools(path: str, text: str, value: Node) -> tuple[tuple[str, ...], t
         # folded: the source has the same words with other white space between them
         words = map(re.escape, content[start:end].split())
         matches = list(re.finditer(r"\s+".join(words), source))
-        return Span(*(value.span.start + each for each in matches[0].span())) if len(matches) == 1 else None
+        return (
+            Span(*(value.span.start + offset for offset in matches[0].span())) if len(matches) == 1 else None
+        )
 
     tools = tuple(_one_line(content[start:end]) for start, end in good)
     return tools, tuple(_problems(path, value.span, faults, locate))
@@ -79,20 +81,20 @@ def _of_items(path: str, items: Sequence[Node]) -> tuple[tuple[str, ...], tuple[
         bounds.append((len(joined), len(joined) + len(text)))
         joined += f"{text}\n"
     good, faults = _scan(joined)
-    whole = set(bounds).intersection(good)
+    whole_tools = set(bounds).intersection(good)
     starts = [start for start, _ in good]
     for start, end in bounds:
-        last = bisect_left(starts, end) - 1  # of the tools that begin before the item ends
-        if (start, end) not in whole and last >= 0 and good[last][1] > start:
+        last_tool = bisect_left(starts, end) - 1  # of the tools that begin before the item ends
+        if (start, end) not in whole_tools and last_tool >= 0 and good[last_tool][1] > start:
             faults.append(_Fault(start, end, _not_one(joined[start:end])))
 
     def locate(start: int, end: int) -> Span:
-        each = [
+        spans = [
             item.span
-            for (item, _), (one, other) in zip(texts, bounds, strict=True)
-            if one < end and start < other
+            for (item, _), (item_start, item_end) in zip(texts, bounds, strict=True)
+            if item_start < end and start < item_end
         ]
-        return Span(each[0].start, each[-1].end)
+        return Span(spans[0].start, spans[-1].end)
 
     message = "This is not a text, and it is left out. Put the tool in quotes."
     foreign = [
@@ -101,17 +103,17 @@ def _of_items(path: str, items: Sequence[Node]) -> tuple[tuple[str, ...], tuple[
         if item.text is None
     ]
     plain = [fault._replace(gap=None) for fault in faults]
-    tools = tuple(_one_line(joined[start:end]) for start, end in good if (start, end) in whole)
+    tools = tuple(_one_line(joined[start:end]) for start, end in good if (start, end) in whole_tools)
     return tools, (*foreign, *_problems(path, Span(0, 0), plain, locate))
 
 
-def _problems(path: str, whole: Span, faults: Sequence[_Fault], locate: _Locate) -> Iterator[Problem]:
+def _problems(path: str, field_span: Span, faults: Sequence[_Fault], locate: _Locate) -> Iterator[Problem]:
     for fault in faults[:MAX_REPORTED]:
         fix = None
         gap = locate(*fault.gap) if fault.gap is not None else None
         if gap is not None and gap.end > gap.start:
             fix = Fix("Remove the space", (Edit(gap, ""),))
-        span = locate(fault.start, fault.end) or whole
+        span = locate(fault.start, fault.end) or field_span
         yield Problem(path, span, CODE, Severity.WARNING, message=fault.message, fix=fix)
 
 

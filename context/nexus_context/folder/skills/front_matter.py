@@ -71,16 +71,18 @@ def front_matter(path: str, text: str, *, deepest: int = MAX_DEPTH) -> FrontMatt
     """The front matter of a file; never raises for any text."""
     opened = _OPEN.match(text)
     if opened is None:
-        first = Span(0, len(text.partition("\n")[0].rstrip("\r")))
+        error_span = Span(0, len(text.partition("\n")[0].rstrip("\r")))
         why = "it must begin with a line `---`, then `name:` and `description:`, then a line `---`"
         return FrontMatter(
-            None, first, Span(0, len(text)), (_problem(path, first, f"No front matter: {why}."),)
+            None, error_span, Span(0, len(text)), (_problem(path, error_span, f"No front matter: {why}."),)
         )
     closed = _CLOSE.search(text, opened.end())
     if closed is None:
-        first = Span(0, 3)
+        error_span = Span(0, 3)
         message = "The front matter does not end: write a line `---` after its last field."
-        return FrontMatter(None, first, Span(len(text), len(text)), (_problem(path, first, message),))
+        return FrontMatter(
+            None, error_span, Span(len(text), len(text)), (_problem(path, error_span, message),)
+        )
     inside, body = Span(opened.end(), closed.start()), Span(closed.end(), len(text))
     try:
         members = _members(text, inside, deepest)
@@ -166,13 +168,13 @@ def _moved(member: Member, start: int, added: list[int]) -> Member:
 
     def node(value: Node) -> Node:
         items = None if value.items is None else tuple(map(node, value.items))
-        members = None if value.members is None else tuple(map(each, value.members))
+        members = None if value.members is None else tuple(map(moved, value.members))
         return Node(back(value.span), value.text, items, members)
 
-    def each(one: Member) -> Member:
-        return Member(one.name, back(one.span), node(one.value))
+    def moved(member: Member) -> Member:
+        return Member(member.name, back(member.span), node(member.value))
 
-    return each(member)
+    return moved(member)
 
 
 def _unreadable(path: str, error: "_UnreadableError") -> Problem:
@@ -288,8 +290,10 @@ class _Builder:
     def _scalar(self, span: Span, value: str, *, plain: bool) -> Node:
         if not value.isprintable():
             source = self._text[span.start : span.end]
-            invisible = [one for one in value if not one.isprintable() and not one.isspace()]
-            if any(one not in source for one in invisible):
+            invisible = [
+                character for character in value if not character.isprintable() and not character.isspace()
+            ]
+            if any(character not in source for character in invisible):
                 raise _UnreadableError(span, "an escape produces an invisible character. Remove it")
         return Node(span, "" if plain and value in ("~", "null") else value)
 
@@ -298,13 +302,13 @@ class _Builder:
         end = self._inside.start + event.end_mark.index
         return self._trimmed(start, end)
 
-    def _to(self, span: Span, last: Any) -> Span:
-        return self._trimmed(span.start, self._inside.start + last.end_mark.index)
+    def _to(self, span: Span, last_event: Any) -> Span:
+        return self._trimmed(span.start, self._inside.start + last_event.end_mark.index)
 
     def _trimmed(self, start: int, end: int) -> Span:
         start = min(start, self._inside.end)
-        part = self._text[start : min(end, self._inside.end)].rstrip()
-        return Span(start, start + len(part))
+        source = self._text[start : min(end, self._inside.end)].rstrip()
+        return Span(start, start + len(source))
 
     def _marked(self, error: Any) -> _UnreadableError:
         context = str(error.context or "")
@@ -317,8 +321,8 @@ class _Builder:
             return _UnreadableError(self._inside, problem)
         span = Span(at, min(at + 1, self._inside.end))
         if is_open:
-            what = "quote" if is_quote else "bracket"
-            return _UnreadableError(span, f"the {what} that begins here does not end")
+            opening = "quote" if is_quote else "bracket"
+            return _UnreadableError(span, f"the {opening} that begins here does not end")
         if "mapping values are not allowed" in problem:
             return _UnreadableError(span, "a value with a colon must be in quotes", self._quoted(at))
         if self._text[at : at + 1] == "\t":

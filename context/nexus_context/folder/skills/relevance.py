@@ -24,16 +24,16 @@ _SILENT = frozenset(_SILENT_WORDS.split())
 
 def about_task(skills: Sequence[Skill], task: str) -> tuple[Skill, ...]:
     """The skills that a task is about, in their order; all of them if none is."""
-    wanted = _words(task)
+    task_words = _words(task)
     descriptions = [_words(skill.description) for skill in skills]
     counts = Counter(word for words in descriptions for word in words)
-    found = tuple(
+    matching = tuple(
         skill
         for skill, words in zip(skills, descriptions, strict=True)
-        if wanted & _words(skill.name.replace("-", " "))
-        or any(2 * counts[word] < max(len(skills), 3) for word in wanted & words)
+        if task_words & _words(skill.name.replace("-", " "))
+        or any(2 * counts[word] < max(len(skills), 3) for word in task_words & words)
     )
-    return found or tuple(skills)
+    return matching or tuple(skills)
 
 
 def _words(text: str) -> set[str]:

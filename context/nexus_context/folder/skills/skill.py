@@ -101,23 +101,23 @@ def read_skill(path: str, text: str) -> ReadSkill:
         message = (
             "The skill has no text: activating it tells the model nothing. Write it below the front matter."
         )
-        place = Span(front.body.start, front.body.start)
-        problems.append(Problem(path, place, "skill.empty", Severity.WARNING, message=message))
+        problem_span = Span(front.body.start, front.body.start)
+        problems.append(Problem(path, problem_span, "skill.empty", Severity.WARNING, message=message))
     metadata = _metadata(front.fields.get("metadata"))
     offered_tools, wrong = _tools(metadata.get("tools", ""))
     if wrong:
-        place = _place(front.fields.get("metadata"), "tools")
-        problems.append(Problem(path, place, "skill.tools", Severity.WARNING, message=wrong))
+        problem_span = _value_span(front.fields.get("metadata"), "tools")
+        problems.append(Problem(path, problem_span, "skill.tools", Severity.WARNING, message=wrong))
     name_span = front.fields["name"].value.span if name else front.span
     described = front.fields["description"].value.span if description else front.span
     if is_foreign:
-        first = _first_line(text, front.body)
-        name, described = name or directory, described if description else first
-        description = description or text[first.start : first.end].lstrip("# ").strip()
+        first_line = _first_line(text, front.body)
+        name, described = name or directory, described if description else first_line
+        description = description or text[first_line.start : first_line.end].lstrip("# ").strip()
         problems = [
-            msgspec.structs.replace(each, severity=Severity.HINT)
-            for each in problems
-            if each.code != "skill.unknown-field"
+            msgspec.structs.replace(problem, severity=Severity.HINT)
+            for problem in problems
+            if problem.code != "skill.unknown-field"
         ]
     else:
         problems.extend(_missing(path, front))
@@ -136,9 +136,9 @@ def read_skill(path: str, text: str) -> ReadSkill:
         compatibility=_text(front, "compatibility") or None,
         metadata=metadata,
         allowed_tools=tools,
-        tools_span=_place(tools_field),
+        tools_span=_value_span(tools_field),
         examples=_examples(metadata.get("examples", "")),
-        examples_span=_place(front.fields.get("metadata"), "examples"),
+        examples_span=_value_span(front.fields.get("metadata"), "examples"),
         priority=int(priority) if _PRIORITY.match(priority) else 0,
         tools=offered_tools,
     )
@@ -147,8 +147,11 @@ def read_skill(path: str, text: str) -> ReadSkill:
 
 def is_of_program(path: str) -> bool:
     """Whether a SKILL.md lies in the skill directory of another program."""
-    above = os.path.dirname(os.path.dirname(path))
-    return os.path.basename(above) == "skills" and os.path.basename(os.path.dirname(above)) in PROGRAMS
+    skills_directory = os.path.dirname(os.path.dirname(path))
+    return (
+        os.path.basename(skills_directory) == "skills"
+        and os.path.basename(os.path.dirname(skills_directory)) in PROGRAMS
+    )
 
 
 def _first_line(text: str, body: Span) -> Span:
@@ -164,18 +167,18 @@ def _text(front: FrontMatter, field: str) -> str:
 
 
 def _missing(path: str, front: FrontMatter) -> Iterator[Problem]:
-    for field, what in (("name", "the skill's name"), ("description", "what it does and when to use it")):
+    for field, purpose in (("name", "the skill's name"), ("description", "what it does and when to use it")):
         if _text(front, field):
             continue
         member = (front.fields or {}).get(field)
         if member is None:
-            place, why = front.span, f"The front matter has no `{field}`"
+            span, why = front.span, f"The front matter has no `{field}`"
         elif member.value.text is None:
-            place, why = member.value.span, f"`{field}` must be a text"
+            span, why = member.value.span, f"`{field}` must be a text"
         else:
-            place, why = member.span, f"`{field}` is empty"
-        message = f"{why}: the skill is not used. Write {what}: `{field}: …`."
-        yield Problem(path, place, f"skill.{field}", Severity.ERROR, message=message)
+            span, why = member.span, f"`{field}` is empty"
+        message = f"{why}: the skill is not used. Write {purpose}: `{field}: …`."
+        yield Problem(path, span, f"skill.{field}", Severity.ERROR, message=message)
 
 
 def _name_problems(path: str, name: str, span: Span, directory: str) -> Iterator[Problem]:
@@ -214,13 +217,15 @@ def _doubtful(path: str, fields: dict[str, Member]) -> Iterator[Problem]:
             yield warn(value.span, field, message, Severity.HINT)
         elif field not in ("name", "description") and value.text is None:
             yield warn(value.span, field, f"`{field}` must be a text; it is left out.")
-    for field, most, what in (
+    for field, limit, consequence in (
         ("description", MAX_DESCRIPTION, "the model is shown only as many"),
         ("compatibility", MAX_COMPATIBILITY, "other programs may refuse it"),
     ):
         length = len(" ".join((fields[field].value.text or "").split())) if field in fields else 0
-        if length > most:
-            message = f"`{field}` has {length:,} characters, and {most:,} are allowed: {what}. Shorten it."
+        if length > limit:
+            message = (
+                f"`{field}` has {length:,} characters, and {limit:,} are allowed: {consequence}. Shorten it."
+            )
             yield warn(fields[field].value.span, field, message)
 
 
@@ -243,14 +248,14 @@ def _metadata_problems(path: str, value: Node) -> Iterator[Problem]:
 
 def _metadata(member: Member | None) -> dict[str, str]:
     members = (member.value.members or ()) if member is not None else ()
-    return {one.name: one.value.text for one in members if one.value.text is not None}
+    return {entry.name: entry.value.text for entry in members if entry.value.text is not None}
 
 
-def _place(member: Member | None, inner: str | None = None) -> Span:
+def _value_span(member: Member | None, inner: str | None = None) -> Span:
     """The range of a field's value, or of a member of it; empty if there is none."""
     if member is None or inner is None:
         return Span(0, 0) if member is None else member.value.span
-    return _place(next((one for one in member.value.members or () if one.name == inner), None))
+    return _value_span(next((entry for entry in member.value.members or () if entry.name == inner), None))
 
 
 def _tools(text: str) -> tuple[tuple[dict[str, Any], ...], str]:
@@ -265,7 +270,7 @@ def _tools(text: str) -> tuple[tuple[dict[str, Any], ...], str]:
     if not isinstance(value, list):
         return (), f"The tools of the skill are not an array and are left out. {remedy}"
     good = tuple(
-        one for one in value[:MAX_TOOLS] if isinstance(one, dict) and str(one.get("name") or "").strip()
+        tool for tool in value[:MAX_TOOLS] if isinstance(tool, dict) and str(tool.get("name") or "").strip()
     )
     if len(good) < len(value):
         return good, f"{len(value) - len(good)} tools of the skill have no name, or are too many. {remedy}"

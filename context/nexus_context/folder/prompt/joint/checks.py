@@ -15,6 +15,9 @@ from nexus_context.folder.prompt.joint.texts import JointText
 
 def check_together(texts: Iterable[JointText]) -> Iterator[Problem]:
     """The problems of files that are sent together, each path once."""
-    ordered = sorted(texts, key=lambda each: (not each.is_users, each.path.count(os.sep), each.path))
+    ordered = sorted(
+        texts,
+        key=lambda joint_text: (not joint_text.is_users, joint_text.path.count(os.sep), joint_text.path),
+    )
     yield from find_repetitions(ordered)
     yield from find_contradictions(ordered)

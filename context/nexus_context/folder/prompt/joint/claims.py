@@ -77,15 +77,15 @@ def read_claims(text: str) -> tuple[InstructionClaim, ...]:
     )
 
 
-def contradict(one: InstructionClaim, other: InstructionClaim) -> bool:
+def contradict(claim: InstructionClaim, other: InstructionClaim) -> bool:
     """Whether two claims of the same topic and scope cannot both be followed."""
-    if one.implied and other.implied:
+    if claim.implied and other.implied:
         return False
-    if one.topic.startswith(_VERSION_TOPIC):
-        return not _versions_agree(one.value, other.value)
-    if one.forbids == other.forbids:
-        return not one.forbids and one.value != other.value
-    return one.value == other.value
+    if claim.topic.startswith(_VERSION_TOPIC):
+        return not _versions_agree(claim.value, other.value)
+    if claim.forbids == other.forbids:
+        return not claim.forbids and claim.value != other.value
+    return claim.value == other.value
 
 
 _NO_CLAIM = (
@@ -136,31 +136,31 @@ _BEGINS = r"(?:^|[.;:,(\u2014\u2013]\s*|\b(?:always|must|should|please|we|projec
 
 
 def _choose(
-    topic: str, text: str, names: tuple[str, ...], *, asked: str, forbidden: str
+    topic: str, text: str, names: tuple[str, ...], *, demand_pattern: str, ban_pattern: str
 ) -> Iterator[_Finding]:
     """The claims about alternatives: one is asked for if all others in the sentence are ruled out.
 
-    `asked` and `forbidden` are patterns with NAME.
+    `demand_pattern` and `ban_pattern` are patterns with NAME.
     """
     any_name = "|".join(map(re.escape, names))
     name_pattern = _pattern(rf"(?<![\w.@-])(?:{any_name}){_NAME_ENDS}")
     if not name_pattern.search(text):
         return
     ruled_out: set[str] = set()
-    rest = text
+    remaining_text = text
     listed = rf"(?:(?:{any_name}){_NAME_ENDS}(?: install)?(?:,? or |,? nor |,? and |/|, )?)+"
     for match in _pattern(rf"\b{_NOT}\s+{_VERBS}({listed})").finditer(text):
         ruled_out.update(name_pattern.findall(match[1]))
-        rest = rest.replace(match[0], " \u2026 ")
-    names_left = set(name_pattern.findall(rest))
-    demand = _pattern(asked.replace("NAME", f"({any_name}){_NAME_ENDS}")).search(rest)
-    limits = name_pattern.sub(" ", _pattern(rf"\b{_NOT}\b.*").sub(" ", rest))
+        remaining_text = remaining_text.replace(match[0], " \u2026 ")
+    names_left = set(name_pattern.findall(remaining_text))
+    demand = _pattern(demand_pattern.replace("NAME", f"({any_name}){_NAME_ENDS}")).search(remaining_text)
+    limits = name_pattern.sub(" ", _pattern(rf"\b{_NOT}\b.*").sub(" ", remaining_text))
     if demand is not None and len(names_left) == 1:
         yield _Finding(topic, next(filter(None, demand.groups())), limits)
     for name in sorted(ruled_out - names_left):
-        if demand is not None or _pattern(forbidden.replace("NAME", f"{re.escape(name)}{_NAME_ENDS}")).search(
-            text
-        ):
+        if demand is not None or _pattern(
+            ban_pattern.replace("NAME", f"{re.escape(name)}{_NAME_ENDS}")
+        ).search(text):
             yield _Finding(topic, name, limits, forbids=True)
 
 
@@ -190,14 +190,14 @@ def _find_managers(text: str) -> Iterator[_Finding]:
     is_list = all(commands.values())  # of the commands of several ecosystems
     for ecosystem, names in _MANAGERS.items():
         topic = f"package manager ({ecosystem})"
-        yield from _choose(topic, text, names, asked=_MANAGES, forbidden=_UNMANAGED)
+        yield from _choose(topic, text, names, demand_pattern=_MANAGES, ban_pattern=_UNMANAGED)
         command = commands[ecosystem]
         if command is None or is_list or _pattern(rf"\b{_NOT}\b").search(text):
             continue
-        before = text[: command.start()]
+        text_before = text[: command.start()]
         is_alone = len(set(_pattern(rf"\b(?:{'|'.join(names)})\b").findall(text))) == 1
-        if is_alone and _pattern(_COMMANDED).match(before):
-            yield _Finding(topic, command[1], before, implied=True)
+        if is_alone and _pattern(_COMMANDED).match(text_before):
+            yield _Finding(topic, command[1], text_before, implied=True)
 
 
 _FRAMEWORKS = {
@@ -223,7 +223,7 @@ def _find_frameworks(text: str) -> Iterator[_Finding]:
     kinds = sorted(set(_pattern(_KINDS_OF_TESTS).findall(text)))
     for ecosystem, names in _FRAMEWORKS.items():
         topic = f"test framework ({' '.join((ecosystem, *kinds))})"
-        yield from _choose(topic, text, names, asked=_TESTED, forbidden=_UNTESTED)
+        yield from _choose(topic, text, names, demand_pattern=_TESTED, ban_pattern=_UNTESTED)
 
 
 _TEST_COMMAND = (
@@ -278,25 +278,28 @@ def _find_versions(text: str) -> Iterator[_Finding]:
     body = _pattern(rf"^(?!(?:{_LANGUAGES}):)[^:]{{1,30}}:\s+(?=\w)").sub(
         "", _pattern(r"\([^()]*\)").sub(" ", text)
     )
-    for part in _pattern(r"[,;]\s|\s[\u2014\u2013-]\s").split(body):
-        match = _pattern(_VERSION).search(part)
+    for item in _pattern(r"[,;]\s|\s[\u2014\u2013-]\s").split(body):
+        match = _pattern(_VERSION).search(item)
         if match is not None:
             at_least = bool(match[4]) or match[2] in (">=", "\u2265", ">") or "minimum" in text
             topic = _VERSION_TOPIC + _SPELLINGS.get(match[1], match[1])
             findings.append(_Finding(topic, f"{'>=' if at_least else ''}{match[3]}", match[5]))
-        elif _pattern(rf"(?<!\w)(?:{_LANGUAGES})(?!\w)|^\W*\d").search(part):
+        elif _pattern(rf"(?<!\w)(?:{_LANGUAGES})(?!\w)|^\W*\d").search(item):
             return  # more is said of it, or there is another version
     if len({finding.topic for finding in findings}) == len(findings):
         yield from findings
 
 
-def _versions_agree(one: str, other: str) -> bool:
-    numbers = [[int(part) for part in each.removeprefix(">=").split(".")] for each in (one, other)]
+def _versions_agree(version: str, other: str) -> bool:
+    numbers = [
+        [int(digits) for digits in version_text.removeprefix(">=").split(".")]
+        for version_text in (version, other)
+    ]
     shorter = min(map(len, numbers))
-    first, second = (each[:shorter] for each in numbers)
+    first, second = (version_numbers[:shorter] for version_numbers in numbers)
     if first == second:
         return True
-    are_minimums = (one.startswith(">="), other.startswith(">="))
+    are_minimums = (version.startswith(">="), other.startswith(">="))
     if are_minimums == (True, False):
         return first < second
     return are_minimums == (False, True) and second < first
@@ -406,7 +409,7 @@ _CHOICE = (
 def _find_choices(text: str) -> Iterator[_Finding]:
     match = _pattern(_CHOICE).search(text)
     if match is not None:
-        first, second = (" ".join(_pattern(_FILLERS).sub(" ", each).split()) for each in (match[1], match[2]))
+        first, second = (" ".join(_pattern(_FILLERS).sub(" ", side).split()) for side in (match[1], match[2]))
         low, high = sorted((first, second))
         if low != high:
             yield _Finding(f"choice of {low} or {high}", first, text[match.end() :])
@@ -437,8 +440,8 @@ def _find_clauses(text: str) -> Iterator[_Finding]:
     is_forbidden = forbids is not None or (modal is not None and bool(modal[2] or modal[3]))
     body = plain[2] if plain else text if modal is None else f"{modal[1]} must {modal[4]}"
     end = _pattern(_CLAUSE_END).search(body)
-    clause, rest = (body, "") if end is None else (body[: end.start()], body[end.start() :])
-    if _pattern(_EXCEPTED).search(rest) or "," in clause or "\u2026" in clause:
+    clause, after_clause = (body, "") if end is None else (body[: end.start()], body[end.start() :])
+    if _pattern(_EXCEPTED).search(after_clause) or "," in clause or "\u2026" in clause:
         return
     noun = (
         _pattern(r"us(?:e|ing)\b").sub("", clause, count=1) if clause.startswith(("use ", "using ")) else None

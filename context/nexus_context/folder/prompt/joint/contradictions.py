@@ -18,7 +18,7 @@ MOST_PROBLEMS = 50
 MOST_VALUES = 20
 _MOST_RELATED = 10
 
-_Place = tuple[JointText, InstructionClaim]
+_PlacedClaim = tuple[JointText, InstructionClaim]
 
 
 def find_contradictions(files: Sequence[JointText]) -> Iterator[Problem]:
@@ -28,8 +28,8 @@ def find_contradictions(files: Sequence[JointText]) -> Iterator[Problem]:
 
 def _contradictions(files: Sequence[JointText]) -> Iterator[Problem]:
     lines = LineNumbers()
-    told: set[tuple[str, Span, str, Span]] = set()
-    topics: dict[tuple[str, frozenset[str]], dict[tuple[str, bool, bool], list[_Place]]] = {}
+    reported: set[tuple[str, Span, str, Span]] = set()
+    topics: dict[tuple[str, frozenset[str]], dict[tuple[str, bool, bool], list[_PlacedClaim]]] = {}
     forbidden = {claim.topic for file in files for claim in read_claims(file.text) if claim.forbids}
     for file in files:
         for claim in read_claims(file.text):
@@ -38,28 +38,31 @@ def _contradictions(files: Sequence[JointText]) -> Iterator[Problem]:
             values = topics.setdefault((claim.topic, claim.scope), {})
             value = (claim.value, claim.forbids, claim.implied)
             if value not in values and len(values) < MOST_VALUES:
-                for places in values.values():
-                    opposed = [each for each in places if _are_opposed(each, (file, claim))]
-                    pairs = {(file.path, claim.span, each.path, other.span) for each, other in opposed}
-                    if opposed and not pairs & told:
+                for placed_claims in values.values():
+                    opposed = [placed for placed in placed_claims if _are_opposed(placed, (file, claim))]
+                    pairs = {
+                        (file.path, claim.span, other_file.path, other_claim.span)
+                        for other_file, other_claim in opposed
+                    }
+                    if opposed and not pairs & reported:
                         yield _contradiction(file, claim, opposed, lines)
-                    told |= pairs
+                    reported |= pairs
             if value in values or len(values) < MOST_VALUES:
                 values.setdefault(value, []).append((file, claim))
 
 
-def _are_opposed(one: _Place, other: _Place) -> bool:
-    (file, claim), (other_file, other_claim) = one, other
+def _are_opposed(placed: _PlacedClaim, other_placed: _PlacedClaim) -> bool:
+    (file, claim), (other_file, other_claim) = placed, other_placed
     is_same = file is other_file and claim.span == other_claim.span
     meet = file.is_users or other_file.is_users or file.directory == other_file.directory
     return meet and not is_same and contradict(claim, other_claim)
 
 
 def _contradiction(
-    file: JointText, claim: InstructionClaim, opposed: Sequence[_Place], lines: LineNumbers
+    file: JointText, claim: InstructionClaim, opposed: Sequence[_PlacedClaim], lines: LineNumbers
 ) -> Problem:
-    other_file, other = opposed[0]
-    place = lines.describe(other_file, other.span, file)
+    other_file, other_claim = opposed[0]
+    location = lines.describe(other_file, other_claim.span, file)
     is_users = file.is_users or other_file.is_users
     return Problem(
         file.path,
@@ -67,12 +70,12 @@ def _contradiction(
         CONTRADICTION,
         Severity.INFORMATION if is_users else Severity.WARNING,
         message=(
-            f"This contradicts {place}, which is sent with it: {_words(claim)} here, {_words(other)} there. "
-            "Keep one of them, or say what each is for."
+            f"This contradicts {location}, which is sent with it: {_words(claim)} here, "
+            f"{_words(other_claim)} there. Keep one of them, or say what each is for."
         ),
         related=tuple(
-            Related(each_file.path, each.span, f"Here it is {_words(each)}.")
-            for each_file, each in opposed[:_MOST_RELATED]
+            Related(related_file.path, related_claim.span, f"Here it is {_words(related_claim)}.")
+            for related_file, related_claim in opposed[:_MOST_RELATED]
         ),
     )
 

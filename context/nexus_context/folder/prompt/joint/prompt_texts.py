@@ -22,18 +22,18 @@ def joint_texts(
             if path is None or not piece.verbatim or path in packaged or path not in texts:
                 continue
             importers.setdefault(path, block)
-            sent = spans.setdefault(path, [])
-            if sent and sent[-1].end == piece.source.start:
-                sent[-1] = Span(sent[-1].start, piece.source.end)
+            sent_spans = spans.setdefault(path, [])
+            if sent_spans and sent_spans[-1].end == piece.source.start:
+                sent_spans[-1] = Span(sent_spans[-1].start, piece.source.end)
             else:
-                sent.append(piece.source)
+                sent_spans.append(piece.source)
     return [
         JointText(
             path,
             texts[path],
-            sent,
+            sent_spans,
             directory=importers[path].layer.directory if importers[path].layer.in_workspace else "",
             is_users=not importers[path].layer.in_workspace,
         )
-        for path, sent in spans.items()
+        for path, sent_spans in spans.items()
     ]

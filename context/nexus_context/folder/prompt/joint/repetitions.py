@@ -117,12 +117,12 @@ def _continues(sentences: Sequence[_Sentence], run: _Run, number: int) -> bool:
     """Whether the next sentence repeats the next one of the run's original."""
     original = run.original + run.length
     file, statement = sentences[number]
-    original_file, other = sentences[original]
+    original_file, original_statement = sentences[original]
     return (
         original < run.first
         and file is sentences[run.first][0]
         and original_file is sentences[run.original][0]
-        and statement.key == other.key
+        and statement.key == original_statement.key
     )
 
 
@@ -148,33 +148,36 @@ def _has_prose(words: str, least_characters: int) -> bool:
 
 def _counts(sentences: Sequence[_Sentence], run: _Run) -> bool:
     """Whether a repetition is none that two sections, or two directories, need each (rule 4)."""
-    file, first = sentences[run.first]
+    file, first_statement = sentences[run.first]
     original_file, original = sentences[run.original]
     is_same_file = file is original_file
-    if is_same_file and run.length == 1 and not (first.begins and original.begins):
+    if is_same_file and run.length == 1 and not (first_statement.begins and original.begins):
         return False
     if not is_same_file and file.directory == original_file.directory:
         return True
-    sections, other_sections = sections_of(first), sections_of(original)
-    if is_same_file and sections == other_sections and not are_parallel(first, original):
+    sections, other_sections = sections_of(first_statement), sections_of(original)
+    if is_same_file and sections == other_sections and not are_parallel(first_statement, original):
         return True
     if (sections ^ other_sections) & AREAS:
         return False
-    sources = (file.text[each.span.start : each.span.end] for _, each in sentences[run.first : run.last + 1])
+    sources = (
+        file.text[statement.span.start : statement.span.end]
+        for _, statement in sentences[run.first : run.last + 1]
+    )
     return _has_prose(" ".join(map(prose, sources)), LEAST_ELSEWHERE)
 
 
 def _repetition(sentences: Sequence[_Sentence], run: _Run, lines: LineNumbers) -> Problem:
     file, _ = sentences[run.first]
     original_file, original = sentences[run.original]
-    place = lines.describe(original_file, original.span, file)
+    location = lines.describe(original_file, original.span, file)
     if run.length == 1:
-        what = f"This sentence is in {place}, too"
+        finding = f"This sentence is in {location}, too"
     else:
         end = lines.number(file, sentences[run.last][1].span.end)
-        what = f"The {run.length} sentences from here to line {end} are in {place} and below, too"
+        finding = f"The {run.length} sentences from here to line {end} are in {location} and below, too"
     fix = _removal(sentences, run) if file is original_file else None
-    return _duplicate(sentences, [run], what, fix=fix)
+    return _duplicate(sentences, [run], finding, fix=fix)
 
 
 def _copy(sentences: Sequence[_Sentence], runs: Sequence[_Run], lines: LineNumbers) -> Problem:
@@ -182,24 +185,25 @@ def _copy(sentences: Sequence[_Sentence], runs: Sequence[_Run], lines: LineNumbe
     file, _ = sentences[runs[0].first]
     original_file, original = sentences[runs[0].original]
     count = sum(run.length for run in runs)
-    place = lines.describe(original_file, original.span, file)
-    what = (
-        f"{count} sentences of this file in {len(runs)} places, of which this is the first, are in {place} "
+    location = lines.describe(original_file, original.span, file)
+    finding = (
+        f"{count} sentences of this file in {len(runs)} places, of which this is the first, "
+        f"are in {location} "
     )
-    others = (sentences[run.first][1].span for run in runs[1:_MOST_RELATED])
-    related = tuple(Related(file.path, span, "These sentences are there, too.") for span in others)
-    return _duplicate(sentences, runs, f"{what}and below, too", related=related)
+    other_spans = (sentences[run.first][1].span for run in runs[1:_MOST_RELATED])
+    related = tuple(Related(file.path, span, "These sentences are there, too.") for span in other_spans)
+    return _duplicate(sentences, runs, f"{finding}and below, too", related=related)
 
 
 def _duplicate(
     sentences: Sequence[_Sentence],
     runs: Sequence[_Run],
-    what: str,
+    finding: str,
     *,
     related: tuple[Related, ...] = (),
     fix: Fix | None = None,
 ) -> Problem:
-    file, first = sentences[runs[0].first]
+    file, first_statement = sentences[runs[0].first]
     original_file, original = sentences[runs[0].original]
     counter = SimpleTokenCounter()  # equal for each program that sends both files
     tokens = sum(
@@ -209,10 +213,12 @@ def _duplicate(
     )
     return Problem(
         file.path,
-        first.span,
+        first_statement.span,
         DUPLICATE,
         Severity.INFORMATION,
-        message=f"{what}. Both are sent: about {tokens:,} tokens more in each request. Remove one of them.",
+        message=(
+            f"{finding}. Both are sent: about {tokens:,} tokens more in each request. Remove one of them."
+        ),
         fix=fix,
         related=(Related(original_file.path, original.span, "It is here, too."), *related),
     )
@@ -220,13 +226,13 @@ def _duplicate(
 
 def _removal(sentences: Sequence[_Sentence], run: _Run) -> Fix | None:
     """Removes the lines of a run, if they are whole paragraphs or list items with nothing between them."""
-    file, first = sentences[run.first]
-    _, last = sentences[run.last]
-    following = sentences[run.last + 1][1] if run.last + 1 < len(sentences) else None
-    has_nested = following is not None and len(following.leads) > len(last.leads)
-    if not first.begins or last.span.end != last.block.end or has_nested:
+    file, first_statement = sentences[run.first]
+    _, last_statement = sentences[run.last]
+    next_statement = sentences[run.last + 1][1] if run.last + 1 < len(sentences) else None
+    has_nested = next_statement is not None and len(next_statement.leads) > len(last_statement.leads)
+    if not first_statement.begins or last_statement.span.end != last_statement.block.end or has_nested:
         return None
-    position = first.block.start
+    position = first_statement.block.start
     for _, statement in sentences[run.first : run.last + 1]:
         if _pattern(_LETTERS).search(file.text, position, statement.span.start):
             return None
@@ -236,7 +242,7 @@ def _removal(sentences: Sequence[_Sentence], run: _Run) -> Fix | None:
     if _pattern(r"\S").search(file.text, position, end):
         return None  # emphasis that is closed behind the sentence, or a comment
     title = "Remove the repeated sentence" if run.length == 1 else "Remove the repeated sentences"
-    return Fix(title, (Edit(Span(first.block.start, end), ""),))
+    return Fix(title, (Edit(Span(first_statement.block.start, end), ""),))
 
 
 @cache

@@ -93,9 +93,9 @@ def tells(statement: Statement) -> bool:
 
 def limits_of(condition: str) -> frozenset[str]:
     """What the words of a statement beside its claim, in lower case, limit it to."""
-    rest = _pattern(_UNLIMITED).sub(" ", condition)
-    conditions = (" ".join(match[0].split()) for match in _pattern(_CONDITION).finditer(rest))
-    return frozenset(_pattern(_WORD).findall(rest)).intersection(AREAS).union(conditions)
+    limiting_text = _pattern(_UNLIMITED).sub(" ", condition)
+    conditions = (" ".join(match[0].split()) for match in _pattern(_CONDITION).finditer(limiting_text))
+    return frozenset(_pattern(_WORD).findall(limiting_text)).intersection(AREAS).union(conditions)
 
 
 def label_limits(text: str) -> frozenset[str]:
@@ -104,12 +104,14 @@ def label_limits(text: str) -> frozenset[str]:
     return frozenset(_words(label[1]) - GENERIC - _TOPICS if label else ())
 
 
-def are_parallel(one: Statement, other: Statement) -> bool:
+def are_parallel(statement: Statement, other: Statement) -> bool:
     """Whether two statements are below headings that are made alike: "Phase 1" and "Phase 2"."""
-    for title, other_title in zip(one.headings, other.headings, strict=False):
+    for title, other_title in zip(statement.headings, other.headings, strict=False):
         if title != other_title:
-            words, others = (set(_pattern(_WORD).findall(each.casefold())) for each in (title, other_title))
-            return any(not word.isdigit() for word in words & others)
+            words, other_words = (
+                set(_pattern(_WORD).findall(heading.casefold())) for heading in (title, other_title)
+            )
+            return any(not word.isdigit() for word in words & other_words)
     return False
 
 

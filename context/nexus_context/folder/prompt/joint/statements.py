@@ -130,9 +130,13 @@ def _sentences(text: str, lines: Sequence[Span]) -> Iterator[Span]:
 
 def _ends_with(text: str, line: Span, following: Span) -> bool:
     """Whether a sentence ends with a line of a paragraph."""
-    last, first = text[line.end - 1], text[following.start]
-    begins = first.isupper() or not (first.isalnum() or first in "`\"'([*_&-")
-    return begins and last != "," and (last in ".!?:\u3002" or line.end - line.start < _SHORT_LINE)
+    last_character, next_character = text[line.end - 1], text[following.start]
+    begins = next_character.isupper() or not (next_character.isalnum() or next_character in "`\"'([*_&-")
+    return (
+        begins
+        and last_character != ","
+        and (last_character in ".!?:\u3002" or line.end - line.start < _SHORT_LINE)
+    )
 
 
 class _Reader:
@@ -152,16 +156,16 @@ class _Reader:
             headings = tuple(title for _, title in self.headings)
             if not self.has_title or not self.headings or self.headings[0][0] > 1:
                 headings = ("", *headings)
-            above = self.items[:-1] if self.items else ()
+            outer_items = self.items[:-1] if self.items else ()
             lead = (self.lead,) if self.lead and (self.items or self.follows_lead) else ()
-            leads = (*lead, *(_title(item) for _, item in above))[-_MOST_LEADS:]
+            leads = (*lead, *(_title(item) for _, item in outer_items))[-_MOST_LEADS:]
             start = (
                 max(text.rfind("\n", 0, self.lines[0].start), text.rfind("\r", 0, self.lines[0].start)) + 1
             )
             yield _Block(Span(start, self.lines[-1].end), self.lines, headings, leads)
             if not self.items:
-                last = plain(text[self.lines[-1].start : self.lines[-1].end])
-                self.lead = last if last.endswith(":") else ""
+                paragraph = plain(text[self.lines[-1].start : self.lines[-1].end])
+                self.lead = paragraph if paragraph.endswith(":") else ""
             self.lines, self.follows_lead = [], False
 
 
@@ -171,19 +175,19 @@ def _blocks(text: str) -> Iterator[_Block]:
     for line, content in _lines(masked):
         blank = not content.strip()
         indent = _width(content)
-        first = content[indent : indent + 1] if "\t" not in content else "\t"
-        heading = _HEADING.match(content) if first == "#" else None
-        item = _ITEM.match(content) if not first.isalpha() else None
-        if blank or heading or (first in _SIGNS_OF_SKIPPED and _SKIPPED.match(content)):
+        first_character = content[indent : indent + 1] if "\t" not in content else "\t"
+        heading = _HEADING.match(content) if first_character == "#" else None
+        item = _ITEM.match(content) if not first_character.isalpha() else None
+        if blank or heading or (first_character in _SIGNS_OF_SKIPPED and _SKIPPED.match(content)):
             yield from reader.take(text)
             if heading:
                 level, title = len(heading[1]), plain(heading[2].rstrip("# \t"))
-                reader.headings = [each for each in reader.headings if each[0] < level]
+                reader.headings = [outer for outer in reader.headings if outer[0] < level]
                 reader.headings.append((level, title))
                 reader.items, reader.lead = [], ""
         elif item:
             yield from reader.take(text)
-            reader.items = [each for each in reader.items if each[0] < indent]
+            reader.items = [outer for outer in reader.items if outer[0] < indent]
             start = line.start + item.end()
             if start < line.end:
                 reader.items.append((indent, text[start : line.end]))
@@ -207,8 +211,8 @@ _title = lru_cache(maxsize=16)(plain)  # of the items that others are nested in
 
 
 def _stripped(text: str, line: Span) -> Span:
-    part = text[line.start : line.end]
-    return Span(line.end - len(part.lstrip()), line.end)
+    line_text = text[line.start : line.end]
+    return Span(line.end - len(line_text.lstrip()), line.end)
 
 
 def _width(content: str) -> int:

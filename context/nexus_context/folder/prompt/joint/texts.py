@@ -22,7 +22,7 @@ class JointText(NamedTuple):
 
     def sends(self, span: Span) -> bool:
         """Whether all of a span is sent."""
-        return any(sent.start <= span.start and span.end <= sent.end for sent in self.spans)
+        return any(sent_span.start <= span.start and span.end <= sent_span.end for sent_span in self.spans)
 
 
 class LineNumbers:
