@@ -59,7 +59,7 @@ def adopt_servers(documents: Sequence[JsonDocument], folder: str) -> Adoption:
     """The servers of these files, the most important first, for the `mcp.json` of an absolute folder."""
     entries: list[dict[str, Any]] = []
     adopted: dict[str, AdoptedServer] = {}
-    left: list[LeftServer] = []
+    left_servers: list[LeftServer] = []
     inputs: dict[str, Any] = {}
     variables: dict[str, str] = {}  # name and value, so that two values never share a name
     for document in documents:
@@ -73,7 +73,7 @@ def adopt_servers(documents: Sequence[JsonDocument], folder: str) -> Adoption:
         )
         raw = _raw_entries(document.value)
         valid = {server.name: server for server in servers}
-        left += [
+        left_servers += [
             LeftServer(name, document.path, "It has errors: see nexus check.")
             for name in raw
             if name not in valid
@@ -81,7 +81,7 @@ def adopt_servers(documents: Sequence[JsonDocument], folder: str) -> Adoption:
         for name, server in valid.items():
             reason = _obstacle(raw.get(name, {}), adopted.get(name))
             if reason is not None:
-                left.append(LeftServer(name, document.path, reason))
+                left_servers.append(LeftServer(name, document.path, reason))
                 continue
             entry = _entry(server)
             names = _refer(entry, name, variables)
@@ -92,7 +92,7 @@ def adopt_servers(documents: Sequence[JsonDocument], folder: str) -> Adoption:
     if inputs:
         value["inputs"] = list(inputs.values())
     return Adoption(
-        json.dumps(value, indent=2, ensure_ascii=False) + "\n", tuple(adopted.values()), tuple(left)
+        json.dumps(value, indent=2, ensure_ascii=False) + "\n", tuple(adopted.values()), tuple(left_servers)
     )
 
 
@@ -103,10 +103,16 @@ def _raw_entries(value: Any) -> dict[str, Mapping[str, Any]]:
     servers = value.get("mcpServers") or value.get("servers") or {}
     if isinstance(servers, list):
         return {
-            one["name"]: one for one in servers if isinstance(one, dict) and isinstance(one.get("name"), str)
+            entry["name"]: entry
+            for entry in servers
+            if isinstance(entry, dict) and isinstance(entry.get("name"), str)
         }
     items = servers.items() if isinstance(servers, dict) else ()
-    return {name: one for name, one in items if isinstance(one, dict) and not name.startswith(COMMENT_PREFIX)}
+    return {
+        name: entry
+        for name, entry in items
+        if isinstance(entry, dict) and not name.startswith(COMMENT_PREFIX)
+    }
 
 
 def _obstacle(raw: Mapping[str, Any], taken: AdoptedServer | None) -> str | None:
@@ -138,10 +144,10 @@ def _refer(entry: dict[str, Any], server: str, variables: dict[str, str]) -> lis
             name = _free_name(variable_name(value, server), server, text[span.start : span.end], variables)
             names.append(name)
             text = f"{text[: span.start]}${{{name}}}{text[span.end :]}"
-        place: Any = entry
+        container: Any = entry
         for step in value.pointer[:-1]:
-            place = place[step]
-        place[value.pointer[-1]] = text
+            container = container[step]
+        container[value.pointer[-1]] = text
     return sorted(set(names))
 
 
@@ -149,16 +155,16 @@ def _secrets(value: ServerText) -> tuple[Span, ...]:
     """The ranges of a text that must not be copied (rule 2)."""
     text, name = value.text, value.name.strip("-")
     start = len(value.name) + 1 if value.name and text.startswith(f"{value.name}=") else 0
-    spans = tuple(Span(one.start + start, one.end + start) for one in secrets_in(text[start:], name))
+    spans = tuple(Span(span.start + start, span.end + start) for span in secrets_in(text[start:], name))
     if spans:
         return spans
     is_named = says_secret(name) or name.lower() in _REMOTE
     # a reference is no secret, but its default may be one
     literal = text[start:]
     references = references_in(literal)
-    if not is_named or not literal or (references and all(not one.default for one in references)):
+    if not is_named or not literal or (references and all(not reference.default for reference in references)):
         return ()
-    scheme = next((len(one) for one in _SCHEME if literal.lower().startswith(one)), 0)
+    scheme = next((len(prefix) for prefix in _SCHEME if literal.lower().startswith(prefix)), 0)
     return (Span(start + scheme, len(text)),)
 
 
@@ -169,7 +175,7 @@ def _free_name(name: str, server: str, secret: str, variables: dict[str, str]) -
         f"MCP_{prefix}_{name}",
         *(f"MCP_{prefix}_{name}_{number}" for number in range(2, 1_000)),
     ]
-    free = next(one for one in candidates if variables.get(one, secret) == secret)
+    free = next(candidate for candidate in candidates if variables.get(candidate, secret) == secret)
     variables[free] = secret
     return free
 
@@ -183,5 +189,5 @@ def _inputs(entry: Mapping[str, Any], value: Any) -> dict[str, Any]:
         for reference in references_in(text.text)
         if reference.kind == "input"
     }
-    rows = [one for one in inputs if isinstance(one, dict)] if isinstance(inputs, list) else []
-    return {one["id"]: one for one in rows if isinstance(one.get("id"), str) and one["id"] in ids}
+    rows = [row for row in inputs if isinstance(row, dict)] if isinstance(inputs, list) else []
+    return {row["id"]: row for row in rows if isinstance(row.get("id"), str) and row["id"] in ids}

@@ -196,7 +196,7 @@ def _kind(value: Any) -> str:
 
 def _walk_object(value: dict[str, Any], node: Node, pointer: Pointer, findings: list[Finding]) -> None:
     properties = node.get("properties", {})
-    others = node.get("additionalProperties", ANYTHING)
+    additional = node.get("additionalProperties", ANYTHING)
     for key, child in value.items():
         if len(findings) >= MOST_FINDINGS:
             return
@@ -206,10 +206,10 @@ def _walk_object(value: dict[str, Any], node: Node, pointer: Pointer, findings: 
                 _walk(child, child_node, (*pointer, key), findings)
         elif key.startswith(COMMENT_PREFIX):
             continue
-        elif others is False:
+        elif additional is False:
             findings.append(_unknown_key(key, value, properties, pointer))
-        elif not acceptor(others)(child):
-            _walk(child, others, (*pointer, key), findings)
+        elif not acceptor(additional)(child):
+            _walk(child, additional, (*pointer, key), findings)
     findings += [
         Finding("required", pointer, f"{_name(pointer)} needs {fixes.quoted(key)}.")
         for key in node.get("required", ())
@@ -244,8 +244,8 @@ def _walk_number(value: float, node: Node, pointer: Pointer, findings: list[Find
 
 
 def _unknown_key(key: str, value: dict[str, Any], properties: Node, pointer: Pointer) -> Finding:
-    place = f"in {fixes.quoted(str(pointer[-1]))}" if pointer and isinstance(pointer[-1], str) else "here"
-    message = f"Unknown key {fixes.quoted(key)} {place}"
+    location = f"in {fixes.quoted(str(pointer[-1]))}" if pointer and isinstance(pointer[-1], str) else "here"
+    message = f"Unknown key {fixes.quoted(key)} {location}"
     suggestion = fixes.meant(key, [name for name in properties if name not in value])
     return Finding("unknown-key", (*pointer, key), message, suggestion)
 
@@ -300,10 +300,10 @@ _pattern = functools.cache(pattern)
 def _name(pointer: Pointer) -> str:
     if not pointer:
         return "The file"
-    last = pointer[-1]
-    if isinstance(last, str):
-        return fixes.quoted(last)
-    return f"Item {last + 1}" + (f" of {fixes.quoted(str(pointer[-2]))}" if len(pointer) > 1 else "")
+    last_step = pointer[-1]
+    if isinstance(last_step, str):
+        return fixes.quoted(last_step)
+    return f"Item {last_step + 1}" + (f" of {fixes.quoted(str(pointer[-2]))}" if len(pointer) > 1 else "")
 
 
 def _problem(document: JsonDocument, finding: Finding, family: str, unknown: Severity) -> Problem:
@@ -379,7 +379,7 @@ def beside_syntax(document: JsonDocument, problems: list[Problem]) -> list[Probl
     ends = list(accumulate((span.end for span in broken), max))  # the farthest so far
 
     def is_beside(span: Span) -> bool:
-        before = bisect_right(starts, span.end)
-        return before > 0 and ends[before - 1] >= span.start
+        preceding = bisect_right(starts, span.end)
+        return preceding > 0 and ends[preceding - 1] >= span.start
 
     return [problem for problem in problems if not is_beside(problem.span)]

@@ -100,34 +100,36 @@ class CoveredText:
         return " " * low + covered
 
     def _json_line(self, line: str, number: int, start: int) -> str:
-        brackets, follows_colon = ("", False) if self._valid else self._before(number)
+        brackets, follows_colon = ("", False) if self._valid else self._context_before(number)
         covered = _covered_json(line, self._valid, brackets, follows_colon)
         if self._is_private:
-            for first, last in self._harmless(line, start):
-                covered = covered[:first] + line[first:last] + covered[last:]
+            for shown_start, shown_end in self._harmless(line, start):
+                covered = covered[:shown_start] + line[shown_start:shown_end] + covered[shown_end:]
         for span in self._reported:
-            first, last = span.start - start, span.end - start
-            if first >= 0 and last <= len(line):
-                covered = covered[:first] + line[first:last] + covered[last:]
+            shown_start, shown_end = span.start - start, span.end - start
+            if shown_start >= 0 and shown_end <= len(line):
+                covered = covered[:shown_start] + line[shown_start:shown_end] + covered[shown_end:]
         return covered
 
     def _harmless(self, line: str, start: int) -> Iterator[tuple[int, int]]:
         """What the user's own terminal may show of a line that begins at an offset."""
         if self._is_secret or self._document is None or not _is_readable(self._document):
             return
-        comments = (each.span.start - start for each in self._document.problems if each.code == _COMMENT)
-        begin = min((each for each in comments if each >= 0), default=len(line))
-        for first, last in _tokens(line[:begin]):
-            at = self._document.path_at(start + first)
+        comments = (
+            problem.span.start - start for problem in self._document.problems if problem.code == _COMMENT
+        )
+        begin = min((comment_start for comment_start in comments if comment_start >= 0), default=len(line))
+        for token_start, token_end in _tokens(line[:begin]):
+            at = self._document.path_at(start + token_start)
             name = next((step for step in reversed(at) if isinstance(step, str)), "")
-            is_prose = name.startswith(COMMENT_PREFIX) and " " in line[first:last]
-            is_known = line[first] != '"' or name in _schema_keys()
+            is_prose = name.startswith(COMMENT_PREFIX) and " " in line[token_start:token_end]
+            is_known = line[token_start] != '"' or name in _schema_keys()
             if (is_prose or is_known) and not is_secret_place(at):
-                yield first, last
+                yield token_start, token_end
         if re.fullmatch(_PROSE, line[begin:]):
             yield begin, len(line)
 
-    def _before(self, number: int) -> tuple[str, bool]:
+    def _context_before(self, number: int) -> tuple[str, bool]:
         """Return the brackets that are open where a line begins, and whether a colon stands before it.
 
         Only LOOK_BACK characters are searched: where they are blank, there may be a colon before them.
@@ -140,9 +142,9 @@ class CoveredText:
         brackets: list[str] = []
         for line in reversed(lines if size <= LOOK_BACK else lines[:-1]):
             end = 0
-            for first, last in _tokens(line):
-                _follow(brackets, line[end:first])
-                end = last
+            for token_start, token_end in _tokens(line):
+                _follow(brackets, line[end:token_start])
+                end = token_end
             _follow(brackets, line[end:])
         text = next(filter(None, map(str.rstrip, lines)), "" if number == 0 else ":")
         return "".join(brackets), text.endswith(":")
@@ -154,8 +156,10 @@ class CoveredText:
         head = field.end() if field else len(line) - len(line.lstrip("- \t"))
         reported = Span(0, 0)
         if self._may_show(number):
-            first = max(self._span.start - start, head)
-            reported = Span(first, min(self._span.end - start, len(line), first + MOST_PRINTED))
+            reported_start = max(self._span.start - start, head)
+            reported = Span(
+                reported_start, min(self._span.end - start, len(line), reported_start + MOST_PRINTED)
+            )
         covered = re.sub(_WORD, "*", line[head:])
         start, end = reported
         if start >= end:
@@ -181,8 +185,8 @@ class CoveredText:
 def _is_readable(document: JsonDocument) -> bool:
     """Whether it is certain where the values are; what a comment of several lines holds is not looked at."""
     return all(
-        each.code in _HARMLESS and not document.text.startswith("/*", each.span.start)
-        for each in document.problems
+        problem.code in _HARMLESS and not document.text.startswith("/*", problem.span.start)
+        for problem in document.problems
     )
 
 
@@ -194,7 +198,7 @@ def _covered_toml(line: str) -> str:
 
 
 def _without_bearer(field: str) -> str:
-    """The value of a field without what follows `Bearer`, even if it is a word: such a value is no prose."""
+    """Cover what follows `Bearer` in a field's value, even a plain word."""
     return re.sub(_BEARER, lambda match: match[0] if is_example(match[1]) else "*" * len(match[0]), field)
 
 
@@ -206,19 +210,19 @@ def _covered_json(line: str, valid: bool, open_brackets: str, follows_colon: boo
     the text before it, so that its first string is a value.
     """
     tokens = list(_tokens(line))
-    strings = [line[first:last] for first, last in tokens if line[first] == '"']
+    strings = [line[token_start:token_end] for token_start, token_end in tokens if line[token_start] == '"']
     closes = all(len(string) > 1 and string[-1] == '"' for string in strings)
     parts, end, brackets = [], 0, list(open_brackets)
-    for first, last in tokens:
-        token = line[first:last]
-        before = line[end:first].rstrip()
-        _follow(brackets, before)
-        is_value = before.endswith(":") or (follows_colon and end == 0 and not before)
+    for token_start, token_end in tokens:
+        token = line[token_start:token_end]
+        text_before = line[end:token_start].rstrip()
+        _follow(brackets, text_before)
+        is_value = text_before.endswith(":") or (follows_colon and end == 0 and not text_before)
         can_be_key = token[0] == '"' and not is_value and brackets[-1:] != ["["]
-        is_key = can_be_key and re.compile(_COLON).match(line, last) is not None
+        is_key = can_be_key and re.compile(_COLON).match(line, token_end) is not None
         printed = is_key and (valid or (closes and fixes.is_plain(token[1:-1])))
-        parts += [line[end:first], token if printed else _covered_token(token)]
-        end = last
+        parts += [line[end:token_start], token if printed else _covered_token(token)]
+        end = token_end
     return "".join([*parts, line[end:]])
 
 
@@ -232,7 +236,7 @@ def _follow(brackets: list[str], text: str) -> None:
 
 
 def _covered_token(token: str) -> str:
-    """A string or a word covered, unless it cannot be a secret: a literal, a key of the schemas, a symbol."""
+    """Cover a string or word unless it is a literal, a key of the schemas or a symbol."""
     if token in _LITERALS or token.strip(_QUOTES) in _schema_keys() or re.fullmatch(_SYMBOL, token):
         return token
     if token[0] != '"':
@@ -251,13 +255,17 @@ def _reported_value(problem: Problem, document: JsonDocument) -> frozenset[Span]
     span = problem.span
     at = document.path_at(span.start)
     try:
-        whole = document.span(at)
+        value_span = document.span(at)
     except KeyError:
         return frozenset()
     name = next((step for step in reversed(at) if isinstance(step, str)), "")
-    inside = whole.start <= span.start and span.end <= whole.end and document.text[whole.start] not in "{["
+    inside = (
+        value_span.start <= span.start
+        and span.end <= value_span.end
+        and document.text[value_span.start] not in "{["
+    )
     may_show = inside and name in _schema_keys() and not is_secret_place(at) and not _is_secret(problem)
-    return frozenset((whole,)) if may_show else frozenset()
+    return frozenset((value_span,)) if may_show else frozenset()
 
 
 def _bare_keys(document: JsonDocument) -> frozenset[Span]:
@@ -302,8 +310,8 @@ def _tokens(line: str) -> Iterator[tuple[int, int]]:
 
 def _string_end(line: str, at: int) -> int:
     while at < len(line):
-        part = re.compile(_PART).match(line, at)
-        end = part.end() if part else at
+        match = re.compile(_PART).match(line, at)
+        end = match.end() if match else at
         if line[end : end + 1] == '"':
             return end + 1
         if end == at or line[end : end + 1] != "\\":
@@ -314,7 +322,7 @@ def _string_end(line: str, at: int) -> int:
 
 @functools.lru_cache(maxsize=2)
 def _front_matter_end(text: str) -> int:
-    """The last line of the front matter, -1 if there is none; that of the text if it does not end."""
+    """The line that ends the front matter: -1 without one, the number of lines if it is not closed."""
     index = LineIndex(text)
     if index.line(0).rstrip() != "---":
         return -1

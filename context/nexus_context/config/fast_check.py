@@ -85,15 +85,15 @@ def _compiled(node: Node) -> _Test:
         scalars = (types or {type(choice) for choice in choices}) - {dict, list}
         parts |= dict.fromkeys(scalars, choices.__contains__)
     if types is not None:
-        parts = {kind: part for kind, part in parts.items() if kind in types}
-    only = next(iter(parts.values())) if types is not None and len(types) == len(parts) == 1 else None
-    return types, parts, only
+        parts = {kind: accept for kind, accept in parts.items() if kind in types}
+    only_accept = next(iter(parts.values())) if types is not None and len(types) == len(parts) == 1 else None
+    return types, parts, only_accept
 
 
 def _object(node: Node) -> Accept:
     tests = {key: _test(child) for key, child in node.get("properties", {}).items()}
-    others = node.get("additionalProperties", ANYTHING)
-    other = None if others is False else _test(others)
+    additional = node.get("additionalProperties", ANYTHING)
+    additional_test = None if additional is False else _test(additional)
     required = frozenset(node.get("required", ()))
     one_of = [choice["required"][0] for choice in node.get("oneOf", ())]
 
@@ -103,14 +103,14 @@ def _object(node: Node) -> Accept:
             if test is None:
                 if key.startswith(COMMENT_PREFIX):
                     continue
-                if other is None:
+                if additional_test is None:
                     return False
-                test = other
-            types, parts, only = test
+                test = additional_test
+            types, parts, only_accept = test
             if types is not None and type(child) not in types:
                 return False
-            if only is not None:
-                if not only(child):
+            if only_accept is not None:
+                if not only_accept(child):
                     return False
             elif parts and type(child) in parts and not parts[type(child)](child):
                 return False
@@ -122,11 +122,11 @@ def _object(node: Node) -> Accept:
 
 
 def _text(node: Node) -> Accept:
-    least, most = node.get("minLength", 0), node.get("maxLength", sys.maxsize)
+    min_length, max_length = node.get("minLength", 0), node.get("maxLength", sys.maxsize)
     form = pattern(node["pattern"]).search if "pattern" in node else None
-    if form is None and least == 1 and most == sys.maxsize:
+    if form is None and min_length == 1 and max_length == sys.maxsize:
         return bool
-    return lambda value: least <= len(value) <= most and (form is None or form(value) is not None)
+    return lambda value: min_length <= len(value) <= max_length and (form is None or form(value) is not None)
 
 
 def _number(node: Node) -> Accept:

@@ -38,11 +38,11 @@ def _meant(word: str, choices: tuple[str, ...]) -> str | None:
     near = [choice for choice in choices if _similarity(len(word), choice, len(word)) >= _SIMILAR]
     if len(near) > _MOST_COMPARED:
         near = [choice for choice in near if choice[:1].casefold() == word[:1].casefold()][:_MOST_COMPARED]
-    places: dict[str, int] = {}
-    for place, character in enumerate(word):
-        places[character] = places.get(character, 0) | 1 << place
-    ranked = [(_similarity(len(word), choice, _in_both(places, choice)), choice) for choice in near]
-    best, choice = max(ranked, key=lambda each: each[0], default=(0.0, ""))
+    positions: dict[str, int] = {}
+    for position, character in enumerate(word):
+        positions[character] = positions.get(character, 0) | 1 << position
+    ranked = [(_similarity(len(word), choice, _in_both(positions, choice)), choice) for choice in near]
+    best, choice = max(ranked, key=lambda pair: pair[0], default=(0.0, ""))
     return choice if best >= _SIMILAR else None
 
 
@@ -120,15 +120,18 @@ def _bare(word: str) -> str:
 
 
 def _member(text: str, start: int, end: int) -> Span | None:
-    after = _skip(text, end)
-    if text[after : after + 1] == ",":
-        return Span(start, _skip(text, after + 1))
-    before = start
-    while before and text[before - 1] in _BLANK:
-        before -= 1
-    if text[after : after + 1] != "}" or text[before - 1 : before] not in {",", "{"}:
+    gap_end = _skip(text, end)
+    if text[gap_end : gap_end + 1] == ",":
+        return Span(start, _skip(text, gap_end + 1))
+    gap_start = start
+    while gap_start and text[gap_start - 1] in _BLANK:
+        gap_start -= 1
+    if text[gap_end : gap_end + 1] != "}" or text[gap_start - 1 : gap_start] not in {
+        ",",
+        "{",
+    }:
         return None
-    return Span(before - 1 if text[before - 1] == "," else before, end)
+    return Span(gap_start - 1 if text[gap_start - 1] == "," else gap_start, end)
 
 
 def _skip(text: str, offset: int) -> int:

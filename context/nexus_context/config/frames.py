@@ -60,9 +60,9 @@ def format_frame(problem: Problem, text: str | None, *, is_private: bool = False
         return "\n".join([head, "", f"  {message}", *end])
     index = _lines_of(text)
     line, column = index.position(problem.span.start)
-    place = f"  Line {line + 1}, Column {column + 1}: {message}"
+    location = f"  Line {line + 1}, Column {column + 1}: {message}"
     excerpt = _excerpt(CoveredText(problem, text, index, is_private=is_private), index, line, column)
-    return "\n".join([head, "", place, "", *excerpt, *end])
+    return "\n".join([head, "", location, "", *excerpt, *end])
 
 
 def _excerpt(lines: CoveredText, index: LineIndex, line: int, column: int) -> list[str]:
@@ -76,8 +76,8 @@ def _excerpt(lines: CoveredText, index: LineIndex, line: int, column: int) -> li
         full = _harmless(lines.line(number, min(start, column), start + MAX_COLUMNS + 1))
         rows.append(f"  {number + 1:>{width}} | {_clip(full, start)}".rstrip())
         if number == line:
-            before = full[start:column]
-            rows.append(f"  {'':>{width}} | {' ' if start else ''}{_blank(before)}^")
+            text_before = full[start:column]
+            rows.append(f"  {'':>{width}} | {' ' if start else ''}{_blank(text_before)}^")
     return rows
 
 
@@ -95,14 +95,14 @@ def _harmless(text: str) -> str:
     )
 
 
-def _blank(before: str) -> str:
+def _blank(text: str) -> str:
     """As many spaces as the text before the mark is wide on a terminal; tabs stay tabs."""
-    if before.isascii():
-        return "".join("\t" if char == "\t" else " " for char in before)
+    if text.isascii():
+        return "".join("\t" if char == "\t" else " " for char in text)
     # unicodedata is only needed for a line that is not ASCII
     from unicodedata import combining, east_asian_width
 
     return "".join(
         char if char == "\t" else "" if combining(char) else "  " if east_asian_width(char) in "WF" else " "
-        for char in before
+        for char in text
     )

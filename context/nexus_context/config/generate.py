@@ -47,11 +47,11 @@ def reference(schema: Node) -> str:
 
 
 def _limits() -> str:
-    ends = {place: (most, "the rest does not count") for place, most in ENDS.items()}
-    refuses = {place: (most, "everything is refused") for place, most in REFUSES.items()}
+    ends = {pointer: (max_items, "the rest does not count") for pointer, max_items in ENDS.items()}
+    refuses = {pointer: (max_items, "everything is refused") for pointer, max_items in REFUSES.items()}
     rows = [
-        f"| `{'.'.join(str(step) for step in parse_pointer(place))}` | {most:,} | {consequence} |"
-        for place, (most, consequence) in (ends | refuses).items()
+        f"| `{'.'.join(str(step) for step in parse_pointer(pointer))}` | {max_items:,} | {consequence} |"
+        for pointer, (max_items, consequence) in (ends | refuses).items()
     ]
     return _LIMITS.format(
         name=MAX_NAME,

@@ -36,7 +36,7 @@ class Globs:
     """
 
     def __init__(self, text: str, *, has_case: bool = False) -> None:
-        listed = [pattern for each in _split(text) if (pattern := each.strip())]
+        listed = [pattern for piece in _split(text) if (pattern := piece.strip())]
         self.everything = not EVERYTHING.isdisjoint(listed)
         patterns: dict[str, None] = {}
         characters = 0
@@ -91,9 +91,9 @@ def _alternatives(pattern: str) -> Iterator[str]:
     if closing < 0:
         yield pattern
         return
-    before, after = pattern[:opening], pattern[closing + 1 :]
+    prefix, suffix = pattern[:opening], pattern[closing + 1 :]
     for choice in _split(pattern[opening + 1 : closing]):
-        yield from _alternatives(f"{before}{choice}{after}")
+        yield from _alternatives(f"{prefix}{choice}{suffix}")
 
 
 def _closing(pattern: str, opening: int) -> int:
@@ -111,10 +111,10 @@ _Step = Patterns | None
 
 def _steps(pattern: str) -> tuple[_Step, ...]:
     rooted = pattern.startswith("/")
-    components = [part for part in pattern.split("/") if part]
+    components = [component for component in pattern.split("/") if component]
     if not rooted and components[:1] != [_ANYWHERE]:
         components.insert(0, _ANYWHERE)
-    return tuple(None if part == _ANYWHERE else _name(part) for part in components)
+    return tuple(None if component == _ANYWHERE else _name(component) for component in components)
 
 
 @functools.lru_cache(maxsize=1024)
@@ -123,21 +123,21 @@ def _name(component: str) -> Patterns:
 
 
 def _fits(names: Sequence[str], steps: tuple[_Step, ...]) -> bool:
-    next_steps = set(_after(steps, 0))
+    next_steps = set(_next_steps(steps, 0))
     for name in names:
         current, next_steps = next_steps, set()
         for at in current:
             step = steps[at] if at < len(steps) else _name("")
             if step is None:
-                next_steps.update(_after(steps, at))
+                next_steps.update(_next_steps(steps, at))
             elif step.matches(name):
-                next_steps.update(_after(steps, at + 1))
+                next_steps.update(_next_steps(steps, at + 1))
         if not next_steps:
             return False
     return len(steps) in next_steps
 
 
-def _after(steps: tuple[_Step, ...], at: int) -> Iterator[int]:
+def _next_steps(steps: tuple[_Step, ...], at: int) -> Iterator[int]:
     """The steps that may come next: `**` may match nothing."""
     yield at
     while at < len(steps) and steps[at] is None:

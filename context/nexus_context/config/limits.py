@@ -52,8 +52,16 @@ class Excess(msgspec.Struct, frozen=True):
 
 def bounded(effective: Effective) -> tuple[Effective, tuple[Excess, ...]]:
     """The settings within all limits, and the problems; the same object if nothing exceeds a limit."""
-    ended = {place: most for place, most in ENDS.items() if _length(effective, place) > most}
-    closed = {place: most for place, most in REFUSES.items() if _length(effective, place) > most}
+    ended = {
+        setting_pointer: max_items
+        for setting_pointer, max_items in ENDS.items()
+        if _length(effective, setting_pointer) > max_items
+    }
+    closed = {
+        setting_pointer: max_items
+        for setting_pointer, max_items in REFUSES.items()
+        if _length(effective, setting_pointer) > max_items
+    }
     agents = _excessive_agents(effective)
     if not ended and not closed and not agents:
         return effective, ()
@@ -61,23 +69,23 @@ def bounded(effective: Effective) -> tuple[Effective, tuple[Excess, ...]]:
     excesses += _past(effective, closed, "until it is shorter it stands for everything")
     excesses += _past_agents(effective, agents)
     values = dict(effective.values)
-    for place, most in ended.items():
-        values = _with(values, place, effective.get(place)[:most])
-    for place in closed:
-        values = _with(values, place, [EVERYTHING])
+    for setting_pointer, max_items in ended.items():
+        values = _with(values, setting_pointer, effective.get(setting_pointer)[:max_items])
+    for setting_pointer in closed:
+        values = _with(values, setting_pointer, [EVERYTHING])
     if agents:
         every = values["agents"].items()
         values["agents"] = {name: {**agent, **_NOTHING} if name in agents else agent for name, agent in every}
     instead: dict[str, tuple[Any, Pointer]] = {
-        place: ([EVERYTHING], parse_pointer(place)) for place in closed
+        setting_pointer: ([EVERYTHING], parse_pointer(setting_pointer)) for setting_pointer in closed
     }
     for name in agents:
-        instead[_place(name)] = (values["agents"][name], ("agents", name))
+        instead[_agent_pointer(name)] = (values["agents"][name], ("agents", name))
     return Effective(values, _provenance(effective, ended, instead)), tuple(excesses)
 
 
-def _length(effective: Effective, place: str) -> int:
-    value = effective.get(place)
+def _length(effective: Effective, setting_pointer: str) -> int:
+    value = effective.get(setting_pointer)
     return len(value) if isinstance(value, list) else 0
 
 
@@ -92,7 +100,7 @@ def _excessive_agents(effective: Effective) -> dict[str, tuple[str, ...] | None]
     return excessive
 
 
-def _place(agent: str) -> str:
+def _agent_pointer(agent: str) -> str:
     return pointer_text(("agents", agent))
 
 
@@ -113,61 +121,75 @@ def _past_agents(effective: Effective, agents: Mapping[str, tuple[str, ...] | No
             message = (
                 f"There are more than {MOST_AGENTS:,} agents: this one and those after it may do nothing."
             )
-            yield from _at(effective, _place(name), message)
+            yield from _at(effective, _agent_pointer(name), message)
             return
         message = f'"{steps[-1]}" has more than {MOST_PATTERNS:,} items: until it is shorter the agent may do'
-        place = pointer_text(("agents", name, *steps, MOST_PATTERNS))
-        yield from _at(effective, place, f"{message} nothing. Remove some.")
+        setting_pointer = pointer_text(("agents", name, *steps, MOST_PATTERNS))
+        yield from _at(effective, setting_pointer, f"{message} nothing. Remove some.")
 
 
-def _past(effective: Effective, places: Mapping[str, int], consequence: str) -> Iterator[Excess]:
-    for place, most in places.items():
-        message = f"{_name(place)} has more than {most:,} items: {consequence}. Remove some."
-        yield from _at(effective, f"{place}/{most}", message)
+def _past(effective: Effective, max_items: Mapping[str, int], consequence: str) -> Iterator[Excess]:
+    for setting_pointer, limit in max_items.items():
+        message = f"{_name(setting_pointer)} has more than {limit:,} items: {consequence}. Remove some."
+        yield from _at(effective, f"{setting_pointer}/{limit}", message)
 
 
-def _name(place: str) -> str:
-    return f'"{parse_pointer(place)[-1]}"'
+def _name(setting_pointer: str) -> str:
+    return f'"{parse_pointer(setting_pointer)[-1]}"'
 
 
-def _at(effective: Effective, place: str, message: str) -> Iterator[Excess]:
+def _at(effective: Effective, setting_pointer: str, message: str) -> Iterator[Excess]:
     """The problem at a setting, or at the first setting inside it."""
-    chain = effective.provenance.get(place)
+    chain = effective.provenance.get(setting_pointer)
     if chain is None:
-        inside = (one for at, one in effective.provenance.items() if at.startswith(f"{place}/"))
-        chain = next((one for one in inside if any(entry.document for entry in one)), ())
+        inside = (
+            inner_chain
+            for inner_pointer, inner_chain in effective.provenance.items()
+            if inner_pointer.startswith(f"{setting_pointer}/")
+        )
+        chain = next(
+            (inner_chain for inner_chain in inside if any(entry.document for entry in inner_chain)), ()
+        )
     origin = next((entry for entry in chain if entry.document is not None), None)
     if origin is None or origin.document is None:
         return
-    document, pointer = origin.document, parse_pointer(place)
+    document, pointer = origin.document, parse_pointer(setting_pointer)
     key = document.key_span(origin.pointer[:2]) if pointer[0] == "agents" and len(pointer) == 2 else None
     span = origin.span if key is None else key
     yield Excess(document, Problem(document.path, span, "config.too-many", Severity.ERROR, message=message))
 
 
-def _with(values: dict[str, Any], place: str, value: Any) -> dict[str, Any]:
+def _with(values: dict[str, Any], setting_pointer: str, value: Any) -> dict[str, Any]:
     """A copy of the settings with another value at a place."""
-    step, *steps = (str(step) for step in parse_pointer(place))
-    rest = pointer_text(tuple(steps))
-    return {**values, step: _with(values[step], rest, value) if steps else value}
+    step, *steps = (str(step) for step in parse_pointer(setting_pointer))
+    inner_pointer = pointer_text(tuple(steps))
+    return {**values, step: _with(values[step], inner_pointer, value) if steps else value}
 
 
 def _provenance(
     effective: Effective, ended: Mapping[str, int], instead: Mapping[str, tuple[Any, Pointer]]
 ) -> dict[str, tuple[Provenance, ...]]:
     """The chains of the remaining settings, and of those in force `instead`: value and pointer."""
-    past = {f"{place}/{index}" for place in ended for index in range(ended[place], _length(effective, place))}
-    chains = {
-        place: chain
-        for place, chain in effective.provenance.items()
-        if place not in past and not any(above in instead for above in _above(place))
+    past = {
+        f"{setting_pointer}/{index}"
+        for setting_pointer in ended
+        for index in range(ended[setting_pointer], _length(effective, setting_pointer))
     }
-    for place, (value, pointer) in instead.items():
-        before = (msgspec.structs.replace(one, wins=False) for one in effective.provenance.get(place, ()))
-        chains[place] = (*before, Provenance(LAYER, None, pointer, value, wins=True))
+    chains = {
+        setting_pointer: chain
+        for setting_pointer, chain in effective.provenance.items()
+        if setting_pointer not in past
+        and not any(outer_pointer in instead for outer_pointer in _above(setting_pointer))
+    }
+    for setting_pointer, (value, pointer) in instead.items():
+        overridden = (
+            msgspec.structs.replace(entry, wins=False)
+            for entry in effective.provenance.get(setting_pointer, ())
+        )
+        chains[setting_pointer] = (*overridden, Provenance(LAYER, None, pointer, value, wins=True))
     return chains
 
 
-def _above(place: str) -> Iterator[str]:
+def _above(setting_pointer: str) -> Iterator[str]:
     """A place and the places that contain it, of up to two steps."""
-    return islice(accumulate(place.split("/"), "{}/{}".format), 1, 3)
+    return islice(accumulate(setting_pointer.split("/"), "{}/{}".format), 1, 3)

@@ -88,24 +88,27 @@ def _time_zone(document: JsonDocument) -> list[Problem]:
 
 def _section_names(document: JsonDocument) -> list[Problem]:
     sections = _get(document, ("context", "sections"))
-    first: dict[str, int] = {}
+    first_indexes: dict[str, int] = {}
     problems: list[Problem] = []
     for index, section in enumerate(sections) if isinstance(sections, list) else ():
         name = section.get("name") if isinstance(section, dict) else None
         if not isinstance(name, str) or not name.strip():
             continue
-        other = first.setdefault(" ".join(name.split()), index)
-        if other != index:
-            spans = (document.span(("context", "sections", each, "name")) for each in (index, other))
+        first_index = first_indexes.setdefault(" ".join(name.split()), index)
+        if first_index != index:
+            spans = (
+                document.span(("context", "sections", section_index, "name"))
+                for section_index in (index, first_index)
+            )
             problems.append(_second_section(document, name, *spans))
             if len(problems) == MOST_NAMES:  # locating each one takes time
                 break
     return problems
 
 
-def _second_section(document: JsonDocument, name: str, span: Span, first: Span) -> Problem:
+def _second_section(document: JsonDocument, name: str, span: Span, first_span: Span) -> Problem:
     message = f"There are two sections {fixes.quoted(name)} in this file: rename or remove one of them."
-    related = (Related(document.path, first, "The first one is here."),)
+    related = (Related(document.path, first_span, "The first one is here."),)
     return Problem(
         document.path,
         span,

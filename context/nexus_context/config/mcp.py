@@ -107,14 +107,14 @@ def read_servers(
     problems = _root_problems(document, unknown)
     if not isinstance(document.value, dict):
         return (), tuple(problems)
-    form, more = _form(document)
-    problems += more
-    entries, more = _entries(document, form)
-    problems += more
+    form, more_problems = _form(document)
+    problems += more_problems
+    entries, more_problems = _entries(document, form)
+    problems += more_problems
     if len(entries) > MOST_SERVERS:
         problems.append(_too_many(document, entries[MOST_SERVERS].name_span))
         del entries[MOST_SERVERS:]
-    around = FileFacts(
+    file_facts = FileFacts(
         folder=folder,
         environ=environ,
         which=which,
@@ -131,8 +131,8 @@ def read_servers(
         entry_problems = conform(document, entry.pointer, node, family="mcp", unknown=unknown)
         server = None
         if isinstance(entry.value, dict):
-            server, more = _server(document, entry, origin, around)
-            entry_problems += more
+            server, more_problems = _server(document, entry, origin, file_facts)
+            entry_problems += more_problems
         problems += entry_problems
         codes = {problem.code for problem in entry_problems}
         if server is not None and codes.isdisjoint({"mcp.type", "mcp.required"}):
@@ -176,8 +176,8 @@ def shadow_hints(
             continue
         name = fixes.quoted(server.name)
         message = f"Nexus does not use {name} of this file: the server of {winner.origin} has the same name."
-        place = Related(winner.path, winner.name_span, "Nexus uses this one.")
-        related = (place,) if is_as_read(winner.path) else ()
+        winner_location = Related(winner.path, winner.name_span, "Nexus uses this one.")
+        related = (winner_location,) if is_as_read(winner.path) else ()
         hints.append(
             Problem(
                 server.path,
@@ -240,9 +240,9 @@ def _root_node() -> Node:
 
 def _form(document: JsonDocument) -> tuple[Form, list[Problem]]:
     value = document.value
-    other: Form = "vscode" if isinstance(value.get("servers"), dict) else "list"
+    fallback_form: Form = "vscode" if isinstance(value.get("servers"), dict) else "list"
     claude, servers = _names(value.get("mcpServers")), _names(value.get("servers"))
-    form = "claude" if claude else other
+    form = "claude" if claude else fallback_form
     if not (claude or servers) or not all(isinstance(value.get(key), dict | list) for key in _ROOTS):
         return form, []
     read, unread = _ROOTS if claude else _ROOTS[::-1]
@@ -306,22 +306,22 @@ def _duplicate_keys(document: JsonDocument, root: str, values: Any) -> list[Prob
     if not isinstance(values, dict):
         return []
     bodies = sorted(document.span((root, name)) for name in values)
-    around = document.span((root,))
+    list_span = document.span((root,))
     problems = []
     for problem in document.problems:
-        if problem.code != "json.duplicate-key" or not around.start < problem.span.start < around.end:
+        if problem.code != "json.duplicate-key" or not list_span.start < problem.span.start < list_span.end:
             continue
         name = _string(document.text[problem.span.start : problem.span.end])
-        before = bisect_left(bodies, problem.span) - 1
-        nested = before >= 0 and problem.span.start < bodies[before].end
+        index = bisect_left(bodies, problem.span) - 1
+        nested = index >= 0 and problem.span.start < bodies[index].end
         if name in values and not nested and problem.related:
             problems.append(_duplicate(document, str(name), problem.span, problem.related[0].span))
     return problems
 
 
-def _duplicate(document: JsonDocument, name: str, span: Span, first: Span) -> Problem:
+def _duplicate(document: JsonDocument, name: str, span: Span, first_span: Span) -> Problem:
     message = f"There are two servers {fixes.quoted(name)} in this file: rename or remove one of them."
-    related = (Related(document.path, first, "The first one is here."),)
+    related = (Related(document.path, first_span, "The first one is here."),)
     return Problem(
         document.path, span, "mcp.duplicate-name", Severity.ERROR, message=message, fix=None, related=related
     )
@@ -394,8 +394,10 @@ def _inputs(value: Mapping[str, Any]) -> frozenset[str]:
     return frozenset(name for name in names if isinstance(name, str))
 
 
-def _texts(*parts: Any) -> tuple[str, ...]:
-    return tuple(item for part in parts if isinstance(part, list) for item in part if isinstance(item, str))
+def _texts(*values: Any) -> tuple[str, ...]:
+    return tuple(
+        item for value in values if isinstance(value, list) for item in value if isinstance(item, str)
+    )
 
 
 def _map(value: Any) -> dict[str, str]:

@@ -113,16 +113,16 @@ def _url_problems(
 def _command_problems(
     document: JsonDocument, pointer: Pointer, entry: Mapping[str, Any], around: FileFacts
 ) -> list[Problem]:
-    command, place = entry.get("command"), (*pointer, "command")
+    command, command_pointer = entry.get("command"), (*pointer, "command")
     if isinstance(command, list):
-        command, place = (command[0] if command else None), (*place, 0)
+        command, command_pointer = (command[0] if command else None), (*command_pointer, 0)
     if not isinstance(command, str) or not command or "${" in command:
         return []
     if around.which(_search_name(command, entry.get("cwd"), around.folder)):
         return []
-    first = command.split(" ", 1)[0]
-    if first != command and around.which(first):
-        message = f'There is no program of this name, but there is "{first}": move its arguments to "args".'
+    program = command.split(" ", 1)[0]
+    if program != command and around.which(program):
+        message = f'There is no program of this name, but there is "{program}": move its arguments to "args".'
     # of a broken list the first item may be an argument
     elif document.ok and re.fullmatch(_PROGRAM, command):
         message = f'There is no program "{command}": install it, or give its full path.'
@@ -130,7 +130,7 @@ def _command_problems(
         message = 'There is no such program: install it, or give its full path. Arguments belong in "args".'
     if secrets_in(message):
         message = "There is no such program: install it, or give its full path."
-    return [_problem(document, place, "mcp.command-not-found", Severity.WARNING, message=message)]
+    return [_problem(document, command_pointer, "mcp.command-not-found", Severity.WARNING, message=message)]
 
 
 def _package_problems(
@@ -218,8 +218,8 @@ def _secret_problems(
     fix = None
     if len(spans) == 1:
         edit = Edit(_inner_span(document, value, spans[0]), reference)
-        whole = Edit(document.span(value.pointer), f'"{reference}"')
-        fix = Fix(f"Replace by {reference}", (edit if _is_plain(document, value) else whole,))
+        whole_edit = Edit(document.span(value.pointer), f'"{reference}"')
+        fix = Fix(f"Replace by {reference}", (edit if _is_plain(document, value) else whole_edit,))
     message = (
         f"This looks like a secret: set it as the environment variable {name} and write {reference} here."
     )

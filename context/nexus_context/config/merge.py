@@ -92,7 +92,7 @@ class Effective(msgspec.Struct, frozen=True):
         return value
 
 
-class _Part(msgspec.Struct):
+class _LayerValue(msgspec.Struct):
     """One layer's value at one place while merging."""
 
     layer: ConfigLayer
@@ -103,7 +103,7 @@ class _Part(msgspec.Struct):
 def merge(layers: Sequence[ConfigLayer]) -> Effective:
     """The effective settings of layers in order, the most important last, whose values have been checked."""
     provenance: dict[str, list[Provenance]] = {}
-    roots = [_Part(layer, (), _settings(layer.document.value)) for layer in layers]
+    roots = [_LayerValue(layer, (), _settings(layer.document.value)) for layer in layers]
     values = _merge_objects(roots, "", provenance)
     _fill_defaults(values, provenance)
     order = {layer.name: number for number, layer in enumerate(layers)}
@@ -125,36 +125,43 @@ def replaced(effective: Effective, layer: str, settings: Mapping[str, Any]) -> E
         return effective
     values, provenance = dict(effective.values), dict(effective.provenance)
     inside = tuple(f"{pointer}/" for pointer in different)
-    within = [place for place in provenance if place.startswith(inside)]
+    within = [setting_pointer for setting_pointer in provenance if setting_pointer.startswith(inside)]
     for pointer, value in different.items():
         section, name = (str(step) for step in parse_pointer(pointer))
         values[section] = {**(values.get(section) or {}), name: value}
-        items = [provenance.pop(place) for place in within if place.startswith(f"{pointer}/")]
+        items = [
+            provenance.pop(setting_pointer)
+            for setting_pointer in within
+            if setting_pointer.startswith(f"{pointer}/")
+        ]
         winner = Provenance(layer, None, (section, name), value, wins=True)
         provenance |= _overruled(provenance.get(pointer, ()), items, pointer, winner)
     return Effective(values, provenance)
 
 
 def _overruled(
-    chain: Sequence[Provenance], inside: Iterable[Sequence[Provenance]], place: str, winner: Provenance
+    chain: Sequence[Provenance],
+    inside: Iterable[Sequence[Provenance]],
+    setting_pointer: str,
+    winner: Provenance,
 ) -> dict[str, tuple[Provenance, ...]]:
     """The chains of a winning value and of its items, with what was set there before."""
     items = winner.value if isinstance(winner.value, list) else []
-    chains: dict[str, list[Provenance]] = {place: [*chain]}
-    places: dict[Any, str] = {}
+    chains: dict[str, list[Provenance]] = {setting_pointer: [*chain]}
+    item_pointers: dict[Any, str] = {}
     for index, item in enumerate(items):
-        chains[f"{place}/{index}"] = []
-        places.setdefault(_identity(item), f"{place}/{index}")
+        chains[f"{setting_pointer}/{index}"] = []
+        item_pointers.setdefault(_identity(item), f"{setting_pointer}/{index}")
     for entries in inside:
-        chains[places.get(_identity(entries[0].value), place)] += entries
+        chains[item_pointers.get(_identity(entries[0].value), setting_pointer)] += entries
     order = {entry.layer: number for number, entry in enumerate(chain)}  # a list comes before its items
-    chains[place].sort(key=lambda entry: order.get(entry.layer, -1))
+    chains[setting_pointer].sort(key=lambda entry: order.get(entry.layer, -1))
     winners = [winner]
     for index, item in enumerate(items):
         winners.append(Provenance(winner.layer, None, (*winner.pointer, index), item, wins=True))
     return {
-        at: (*(_overridden(entry) for entry in entries), last)
-        for (at, entries), last in zip(chains.items(), winners, strict=True)
+        item_pointer: (*(_overridden(entry) for entry in entries), item_winner)
+        for (item_pointer, entries), item_winner in zip(chains.items(), winners, strict=True)
     }
 
 
@@ -169,12 +176,12 @@ def deep_merge(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
         if key not in merged:
             merged[key] = value
             continue
-        before = merged[key]
-        if isinstance(before, dict) and isinstance(value, dict):
-            merged[key] = deep_merge(before, value)
-        elif isinstance(before, list) and isinstance(value, list):
-            identities = {_identity(item) for item in before}
-            merged[key] = [*before, *_new_items(value, identities)]
+        existing = merged[key]
+        if isinstance(existing, dict) and isinstance(value, dict):
+            merged[key] = deep_merge(existing, value)
+        elif isinstance(existing, list) and isinstance(value, list):
+            identities = {_identity(item) for item in existing}
+            merged[key] = [*existing, *_new_items(value, identities)]
         else:
             merged[key] = value
     return merged
@@ -187,59 +194,73 @@ def _settings(value: Any) -> dict[str, Any]:
 
 
 def _merge_objects(
-    parts: list[_Part], prefix: str, provenance: dict[str, list[Provenance]]
+    layer_values: list[_LayerValue], prefix: str, provenance: dict[str, list[Provenance]]
 ) -> dict[str, Any]:
-    by_key: dict[str, list[_Part]] = {}
-    for part in parts:
-        layer, pointer = part.layer, part.pointer
-        for key, value in part.value.items():
+    by_key: dict[str, list[_LayerValue]] = {}
+    for layer_value in layer_values:
+        layer, pointer = layer_value.layer, layer_value.pointer
+        for key, value in layer_value.value.items():
             if key.startswith(COMMENT_PREFIX):
                 continue
-            by_key.setdefault(key, []).append(_Part(layer, (*pointer, key), value))
+            by_key.setdefault(key, []).append(_LayerValue(layer, (*pointer, key), value))
     merged = {}
-    restricted = any(part.layer.dropped for part in parts)
+    restricted = any(layer_value.layer.dropped for layer_value in layer_values)
     for key, chain in by_key.items():
-        place = f"{prefix}/{_escaped(key)}"
-        remaining = _without_dropped(chain, place, provenance) if restricted else chain
+        setting_pointer = f"{prefix}/{_escaped(key)}"
+        remaining = _without_dropped(chain, setting_pointer, provenance) if restricted else chain
         if remaining:
-            value = _merge_values(remaining, place, provenance)
+            value = _merge_values(remaining, setting_pointer, provenance)
             if value is not None or remaining[-1].value is None:
                 merged[key] = value
     return merged
 
 
-def _merge_values(parts: list[_Part], place: str, provenance: dict[str, list[Provenance]]) -> Any:
-    last = parts[-1].value
-    if isinstance(last, dict | list):
-        kind = dict if isinstance(last, dict) else list
-        start = len(parts)
-        while start and isinstance(parts[start - 1].value, kind):
+def _merge_values(
+    layer_values: list[_LayerValue], setting_pointer: str, provenance: dict[str, list[Provenance]]
+) -> Any:
+    last_value = layer_values[-1].value
+    if isinstance(last_value, dict | list):
+        kind = dict if isinstance(last_value, dict) else list
+        start = len(layer_values)
+        while start and isinstance(layer_values[start - 1].value, kind):
             start -= 1
     else:
-        kind, start = None, len(parts) - 1
-    for part in parts[:start]:
-        _record_leaves(part, place, provenance, ignored=False)
-    winners = parts[start:]
+        kind, start = None, len(layer_values) - 1
+    for layer_value in layer_values[:start]:
+        _record_leaves(layer_value, setting_pointer, provenance, ignored=False)
+    winners = layer_values[start:]
     if kind is dict:
-        return _merge_objects(winners, place, provenance) or _empty_object(winners, place, provenance)
-    _record(winners, place, provenance)
-    return _merge_lists(winners, place, provenance) if kind is list else last
+        return _merge_objects(winners, setting_pointer, provenance) or _empty_object(
+            winners, setting_pointer, provenance
+        )
+    _record(winners, setting_pointer, provenance)
+    return _merge_lists(winners, setting_pointer, provenance) if kind is list else last_value
 
 
 def _empty_object(
-    parts: list[_Part], place: str, provenance: dict[str, list[Provenance]]
+    layer_values: list[_LayerValue], setting_pointer: str, provenance: dict[str, list[Provenance]]
 ) -> dict[str, Any] | None:
     """An object without settings is a value itself; None if all its settings were dropped."""
-    empty = [part for part in parts if all(key.startswith(COMMENT_PREFIX) for key in part.value)]
-    _record([_Part(part.layer, part.pointer, {}) for part in empty], place, provenance)
+    empty = [
+        layer_value
+        for layer_value in layer_values
+        if all(key.startswith(COMMENT_PREFIX) for key in layer_value.value)
+    ]
+    _record(
+        [_LayerValue(layer_value.layer, layer_value.pointer, {}) for layer_value in empty],
+        setting_pointer,
+        provenance,
+    )
     return {} if empty else None
 
 
-def _merge_lists(parts: list[_Part], place: str, provenance: dict[str, list[Provenance]]) -> list[Any]:
+def _merge_lists(
+    layer_values: list[_LayerValue], setting_pointer: str, provenance: dict[str, list[Provenance]]
+) -> list[Any]:
     merged: list[Any] = []
     positions: dict[Any, int] = {}
-    for number, part in enumerate(parts):
-        for index, item in enumerate(part.value):
+    for number, layer_value in enumerate(layer_values):
+        for index, item in enumerate(layer_value.value):
             identity = _identity(item)
             wins = identity not in positions or number == 0  # the first list stays as it is
             if wins:
@@ -248,54 +269,75 @@ def _merge_lists(parts: list[_Part], place: str, provenance: dict[str, list[Prov
             else:
                 position = positions[identity]
             positions.setdefault(identity, position)
-            entry = Provenance(part.layer.name, part.layer.document, (*part.pointer, index), item, wins=wins)
-            provenance.setdefault(f"{place}/{position}", []).append(entry)
+            entry = Provenance(
+                layer_value.layer.name,
+                layer_value.layer.document,
+                (*layer_value.pointer, index),
+                item,
+                wins=wins,
+            )
+            provenance.setdefault(f"{setting_pointer}/{position}", []).append(entry)
     return merged
 
 
-def _without_dropped(parts: list[_Part], place: str, provenance: dict[str, list[Provenance]]) -> list[_Part]:
+def _without_dropped(
+    layer_values: list[_LayerValue], setting_pointer: str, provenance: dict[str, list[Provenance]]
+) -> list[_LayerValue]:
     remaining = []
-    for part in parts:
-        if part.pointer in part.layer.dropped:
-            _record_leaves(part, place, provenance, ignored=True)
+    for layer_value in layer_values:
+        if layer_value.pointer in layer_value.layer.dropped:
+            _record_leaves(layer_value, setting_pointer, provenance, ignored=True)
         else:
-            remaining.append(part)
+            remaining.append(layer_value)
     return remaining
 
 
-def _record(parts: Iterable[_Part], place: str, provenance: dict[str, list[Provenance]]) -> None:
+def _record(
+    layer_values: Iterable[_LayerValue], setting_pointer: str, provenance: dict[str, list[Provenance]]
+) -> None:
     entries = [
-        Provenance(part.layer.name, part.layer.document, part.pointer, part.value, wins=True)
-        for part in parts
+        Provenance(
+            layer_value.layer.name,
+            layer_value.layer.document,
+            layer_value.pointer,
+            layer_value.value,
+            wins=True,
+        )
+        for layer_value in layer_values
     ]
     if entries:
-        provenance[place] = [*provenance.get(place, ()), *entries]
+        provenance[setting_pointer] = [*provenance.get(setting_pointer, ()), *entries]
 
 
 def _record_leaves(
-    part: _Part, place: str, provenance: dict[str, list[Provenance]], *, ignored: bool
+    layer_value: _LayerValue, setting_pointer: str, provenance: dict[str, list[Provenance]], *, ignored: bool
 ) -> None:
     """Record a value that does not count; of an object, everything in it."""
-    if isinstance(part.value, dict) and part.value:
-        for key, value in part.value.items():
+    if isinstance(layer_value.value, dict) and layer_value.value:
+        for key, value in layer_value.value.items():
             if not key.startswith(COMMENT_PREFIX):
-                child = _Part(part.layer, (*part.pointer, key), value)
-                _record_leaves(child, f"{place}/{_escaped(key)}", provenance, ignored=ignored)
+                child = _LayerValue(layer_value.layer, (*layer_value.pointer, key), value)
+                _record_leaves(child, f"{setting_pointer}/{_escaped(key)}", provenance, ignored=ignored)
         return
     entry = Provenance(
-        part.layer.name, part.layer.document, part.pointer, part.value, wins=False, ignored=ignored
+        layer_value.layer.name,
+        layer_value.layer.document,
+        layer_value.pointer,
+        layer_value.value,
+        wins=False,
+        ignored=ignored,
     )
-    provenance.setdefault(place, []).append(entry)
+    provenance.setdefault(setting_pointer, []).append(entry)
 
 
 def _new_items(items: list[Any], identities: set[Any]) -> list[Any]:
-    new = []
+    new_items = []
     for item in items:
         identity = _identity(item)
         if identity not in identities:
             identities.add(identity)
-            new.append(item)
-    return new
+            new_items.append(item)
+    return new_items
 
 
 def _identity(item: Any) -> Any:
@@ -314,21 +356,23 @@ def _escaped(key: str) -> str:
 
 
 def _fill_defaults(values: dict[str, Any], provenance: dict[str, list[Provenance]]) -> None:
-    for pointer, place, default, entry in _defaults():
-        _fill(values, pointer, place, default, entry=entry, provenance=provenance)
+    for pointer, setting_pointer, default, entry in _defaults():
+        _fill(values, pointer, setting_pointer, default, entry=entry, provenance=provenance)
     for section in ("agents", "models"):
         named = values.get(section)
         for name, value in named.items() if isinstance(named, dict) else ():
             if isinstance(value, dict):
                 prefix = f"/{section}/{_escaped(name)}"
-                for pointer, place, default, entry in _named_defaults(section):
-                    _fill(value, pointer, prefix + place, default, entry=entry, provenance=provenance)
+                for pointer, setting_pointer, default, entry in _named_defaults(section):
+                    _fill(
+                        value, pointer, prefix + setting_pointer, default, entry=entry, provenance=provenance
+                    )
 
 
 def _fill(
     values: dict[str, Any],
     pointer: tuple[str, ...],
-    place: str,
+    setting_pointer: str,
     default: Any,
     entry: Provenance,
     provenance: dict[str, list[Provenance]],
@@ -342,10 +386,10 @@ def _fill(
         return
     # a copy, so that no caller can change the shared default
     target[pointer[-1]] = default.copy() if isinstance(default, dict | list) else default
-    provenance[place] = [entry, *provenance.get(place, [])]
+    provenance[setting_pointer] = [entry, *provenance.get(setting_pointer, [])]
     for index, item in enumerate(default) if isinstance(default, list) else ():
         item_entry = Provenance(BUILT_IN, None, (*entry.pointer, index), item, wins=True)
-        provenance[f"{place}/{index}"] = [item_entry]
+        provenance[f"{setting_pointer}/{index}"] = [item_entry]
 
 
 Defaults = tuple[tuple[tuple[str, ...], str, Any, Provenance], ...]
@@ -366,12 +410,12 @@ def _defaults_of(
     node: dict[str, Any], pointer: tuple[str, ...], base: tuple[str, ...]
 ) -> Iterable[tuple[tuple[str, ...], str, Any, Provenance]]:
     for key, child in node.get("properties", {}).items():
-        place = (*pointer, key)
+        child_pointer = (*pointer, key)
         if "default" in child:
-            entry = Provenance(BUILT_IN, None, (*base, *place), child["default"], wins=True)
-            yield place, "/" + "/".join(place), child["default"], entry
+            entry = Provenance(BUILT_IN, None, (*base, *child_pointer), child["default"], wins=True)
+            yield child_pointer, "/" + "/".join(child_pointer), child["default"], entry
         else:
-            yield from _defaults_of(child, place, base)
+            yield from _defaults_of(child, child_pointer, base)
 
 
 @functools.cache
@@ -380,7 +424,7 @@ def _schema_document() -> JsonDocument:
 
 
 def _schema_pointer(pointer: Pointer) -> Pointer:
-    """The pointer of a default, or of an item of it, in the schema; an empty step stands for any name."""
+    """Where the schema defines a default, or an item of one; an empty step stands for any name."""
     steps: list[str | int] = []
     for step in pointer:
         if isinstance(step, str):

@@ -11,7 +11,7 @@ OVERRIDDEN = "config.overridden"
 def overridden_settings(effective: Effective) -> Iterator[Problem]:
     """A hint at each value that does not count, with the one that does."""
     for chain in effective.provenance.values():
-        winner = next((each for each in reversed(chain) if each.wins), None)
+        winner = next((entry for entry in reversed(chain) if entry.wins), None)
         if len(chain) < 2 or winner is None or winner.document is None:
             continue
         for entry in chain:

@@ -81,9 +81,9 @@ class _Runner(NamedTuple):
             return option in self.valued
         if option.startswith("--"):
             return option not in self.flags
-        for place, letter in enumerate(option[1:], 1):
+        for position, letter in enumerate(option[1:], 1):
             if f"-{letter}" not in self.flags:
-                return place == len(option) - 1  # else its value is behind the letter
+                return position == len(option) - 1  # else its value is behind the letter
         return False
 
 
@@ -154,9 +154,11 @@ def find_unpinned(words: Sequence[str]) -> list[UnpinnedPackage]:
     runner, end = _find_runner(words, at)
     if runner is None:
         return []
-    found = []
+    packages = []
     options = [
-        (place, option) for place, option in _positions(words, at + 1, runner) if option and place < end
+        (position, option)
+        for position, option in _positions(words, at + 1, runner)
+        if option and position < end
     ]
     for index, start in _package_words(words, [*options, *_positions(words, end, runner)], runner):
         text = words[index][start:]
@@ -176,8 +178,8 @@ def find_unpinned(words: Sequence[str]) -> list[UnpinnedPackage]:
             version_start=start + length,
             separator="==" if is_requirement or runner.program == "pipx" else "@",
         )
-        found.append(package)
-    return found
+        packages.append(package)
+    return packages
 
 
 def explain_unpinned(package: UnpinnedPackage, version: str | None) -> str:
@@ -223,12 +225,14 @@ def _find_runner(words: Sequence[str], at: int) -> tuple[_Runner | None, int]:
     """The runner that is called at a word, and where its own words begin."""
     program = _program(words[at])
     for runner in _RUNNERS:
-        first, *subcommands = runner.name.split()
-        if first != program:
+        runner_program, *subcommands = runner.name.split()
+        if runner_program != program:
             continue
         if not subcommands:
             return runner, at + 1
-        begin = next((place for place, option in _positions(words, at + 1, runner) if option is None), 0)
+        begin = next(
+            (position for position, option in _positions(words, at + 1, runner) if option is None), 0
+        )
         end = begin + len(subcommands)
         if begin and list(words[begin:end]) == subcommands:
             return runner, end
@@ -240,15 +244,15 @@ def _package_words(
 ) -> list[tuple[int, int]]:
     """Index and offset of each package: those of its options, else the first word that is none."""
     named: list[tuple[int, int]] = []
-    for place, option in positions:
+    for position, option in positions:
         if option is None:
-            return named or [(place, 0)]
+            return named or [(position, 0)]
         name, assigned, value = option.partition("=")
-        given = value if assigned else "".join(words[place + 1 : place + 2])
-        if not runner.local.isdisjoint({name, f"{name}={given}"}):
+        option_value = value if assigned else "".join(words[position + 1 : position + 2])
+        if not runner.local.isdisjoint({name, f"{name}={option_value}"}):
             return []
         if name in runner.packages:
-            named.append((place, len(name) + 1) if assigned else (place + 1, 0))
+            named.append((position, len(name) + 1) if assigned else (position + 1, 0))
     return [(index, start) for index, start in named if index < len(words)]
 
 

@@ -53,7 +53,9 @@ class Patterns:
                 fitting.add(name)
             if self._wild.width:
                 states |= self._wild.run(name)
-        return {one for one in fitting if not _WILD.search(one)}.union(self._wild.patterns(states))
+        return {pattern for pattern in fitting if not _WILD.search(pattern)}.union(
+            self._wild.patterns(states)
+        )
 
     def cover(self, pattern: str) -> bool:
         """Whether one of them certainly matches everything that `pattern` matches."""
@@ -70,7 +72,7 @@ class Patterns:
         covering = self._wild.patterns(self._wild.run(pattern.replace("*", "\0\0")))
         # what matches one character could meet that `*`, which may match nothing or another character
         asks = "?[\0" if "*" in pattern else "["
-        return any(not any(character in one for character in asks) for one in covering)
+        return any(not any(character in wide_pattern for character in asks) for wide_pattern in covering)
 
     def meet(self, pattern: str) -> bool:
         """Whether some name can match a pattern and one of these; a set in `pattern` counts as `?`."""
@@ -80,7 +82,7 @@ class Patterns:
 
     @functools.cached_property
     def _wild(self) -> "_Automaton":
-        return _Automaton([one for one in self._patterns if _WILD.search(one)])
+        return _Automaton([pattern for pattern in self._patterns if _WILD.search(pattern)])
 
     @functools.cached_property
     def _all(self) -> "_Automaton":
@@ -163,8 +165,8 @@ class _Automaton:
             accepting = [
                 item for (negated, ranges), item in self._sets if _holds(ranges, character) != negated
             ]
-            after = [state for item in (character, *accepting) for state in self._at.get(item, ())]
-            mask = self._masks[character] = self._any | self._bits(after)
+            next_states = [state for item in (character, *accepting) for state in self._at.get(item, ())]
+            mask = self._masks[character] = self._any | self._bits(next_states)
         return mask
 
     def _bits(self, states: Iterable[int]) -> int:
@@ -191,10 +193,10 @@ def literally(name: str) -> str:
 
 def _items(pattern: str) -> Iterator[str]:
     """A pattern's characters, wildcards and sets in order; a `[` that is not closed is a character."""
-    at, last = 0, pattern.rfind("]")
+    at, last_bracket = 0, pattern.rfind("]")
     while at < len(pattern):
         end = at + 1
-        if pattern[at] == "[" and at < last:
+        if pattern[at] == "[" and at < last_bracket:
             closed = pattern.find("]", at + (3 if pattern[at + 1] == "!" else 2)) + 1
             end = closed or end
         yield pattern[at:end]

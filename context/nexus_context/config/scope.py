@@ -159,9 +159,9 @@ def _global_settings(value: Any, global_path: str) -> list[tuple[Pointer, str]]:
 def _wider(value: Any, grants: _GlobalGrants, global_path: str) -> list[tuple[Pointer, str]]:
     """What is wider than in the global file, and why it is ignored."""
     permissions = _object(value, "permissions")
-    place = ("permissions",)
-    excesses = [*_wider_level(place, permissions, grants.level, f'the global "{grants.level}"')]
-    excesses += _more_allowed(place, permissions, grants, grants.allow, without="the global file does not")
+    pointer = ("permissions",)
+    excesses = [*_wider_level(pointer, permissions, grants.level, f'the global "{grants.level}"')]
+    excesses += _more_allowed(pointer, permissions, grants, grants.allow, without="the global file does not")
     views = _object(value, "views")
     if not grants.conversations and views.get("conversations", False) is not False:
         excesses.append((("views", "conversations"), views["conversations"], "the global file turns it off"))
@@ -170,40 +170,42 @@ def _wider(value: Any, grants: _GlobalGrants, global_path: str) -> list[tuple[Po
         if named and not name.startswith(COMMENT_PREFIX):
             excesses += _wider_agent(name, agent, grants)
     return [
-        (place, f"{_quoted(place, one)} is ignored here: {why}. Set it in {global_path}.")
-        for place, one, why in excesses
+        (pointer, f"{_quoted(pointer, wider_value)} is ignored here: {why}. Set it in {global_path}.")
+        for pointer, wider_value, why in excesses
     ]
 
 
 def _wider_agent(name: str, agent: dict[str, Any], grants: _GlobalGrants) -> _Excesses:
     global_agent, owner = _object(grants.agents, name), f"the global agent {fixes.quoted(name)}"
-    place = ("agents", name, "permissions")
+    pointer = ("agents", name, "permissions")
     permissions, granted = _object(agent, "permissions"), _object(global_agent, "permissions")
     level, limit = granted.get("level"), f'the global "{grants.level}"'
     if level in LEVELS and LEVELS.index(level) <= LEVELS.index(grants.level):
         limit = f'the "{level}" of {owner}'
         if "level" in permissions and permissions["level"] is None:
-            yield (*place, "level"), None, f"it removes {limit}"
+            yield (*pointer, "level"), None, f"it removes {limit}"
     else:
         level = grants.level
-    yield from _wider_level(place, permissions, level, limit)
-    more = [*_more_allowed(place, permissions, grants, grants.allow, without="the global file does not")]
-    yield from more or _more_allowed(
-        place, permissions, grants, _texts(granted.get("allow")), without=f"{owner} is not allowed"
+    yield from _wider_level(pointer, permissions, level, limit)
+    wider_permissions = [
+        *_more_allowed(pointer, permissions, grants, grants.allow, without="the global file does not")
+    ]
+    yield from wider_permissions or _more_allowed(
+        pointer, permissions, grants, _texts(granted.get("allow")), without=f"{owner} is not allowed"
     )
     if name in grants.agents:
         yield from _more_tools(("agents", name, "tools"), agent, global_agent, owner)
-        yield from _other_place(("agents", name), agent, global_agent, owner)
+        yield from _other_role_or_parent(("agents", name), agent, global_agent, owner)
 
 
-def _wider_level(place: Pointer, permissions: dict[str, Any], level_limit: str, limit: str) -> _Excesses:
+def _wider_level(pointer: Pointer, permissions: dict[str, Any], level_limit: str, limit: str) -> _Excesses:
     level = permissions.get("level")
     if level in LEVELS and LEVELS.index(level) > LEVELS.index(level_limit):
-        yield (*place, "level"), level, f"it is wider than {limit}"
+        yield (*pointer, "level"), level, f"it is wider than {limit}"
 
 
 def _more_allowed(
-    place: Pointer,
+    pointer: Pointer,
     permissions: dict[str, Any],
     grants: _GlobalGrants,
     allowed: Sequence[str],
@@ -212,44 +214,50 @@ def _more_allowed(
 ) -> _Excesses:
     patterns = _texts(permissions.get("allow")) if allowed else []
     wide = grants.patterns(tuple(allowed))
-    more = next((pattern for pattern in patterns if not wide.cover(pattern)), None)
-    if more is not None:
-        yield (*place, "allow"), patterns, f"it allows {fixes.quoted(more)}, which {without}"
+    wider_pattern = next((pattern for pattern in patterns if not wide.cover(pattern)), None)
+    if wider_pattern is not None:
+        yield (*pointer, "allow"), patterns, f"it allows {fixes.quoted(wider_pattern)}, which {without}"
 
 
-def _more_tools(place: Pointer, agent: dict[str, Any], global_agent: dict[str, Any], owner: str) -> _Excesses:
+def _more_tools(
+    pointer: Pointer, agent: dict[str, Any], global_agent: dict[str, Any], owner: str
+) -> _Excesses:
     """More tools than the global agent has; to be granted, a server must be named there, too."""
     tools, listed = agent.get("tools"), isinstance(global_agent.get("tools"), list)
     named = _texts(global_agent.get("tools")) if listed else ["*"]
     servers = Patterns(server for tool in named for server in servers_named(tool) if listed)
     wide = Patterns(named)
     if listed and "tools" in agent and tools is None:
-        yield place, None, f"null removes the list of {owner}"
+        yield pointer, None, f"null removes the list of {owner}"
     for tool in _texts(tools):
         if not wide.cover(tool) or not all(map(servers.cover, servers_named(tool))):
             server = f"{fixes.quoted(tool)} can name an MCP server, and {owner} names none"
             missing = f"it names {fixes.quoted(tool)}, which {owner} does not have"
-            yield place, tools, missing if listed else server
+            yield pointer, tools, missing if listed else server
             return
 
 
-def _other_place(
-    place: Pointer, agent: dict[str, Any], global_agent: dict[str, Any], owner: str
+def _other_role_or_parent(
+    pointer: Pointer, agent: dict[str, Any], global_agent: dict[str, Any], owner: str
 ) -> _Excesses:
     """Another role or parent than in the global file; without a global role the agent is a worker."""
     role, parent = global_agent.get("role") or _WORKER, global_agent.get("parent")
-    other = agent.get("role")
-    if isinstance(other, str) and other not in (role, _WORKER):
+    own_role = agent.get("role")
+    if isinstance(own_role, str) and own_role not in (role, _WORKER):
         manager = f'{owner} is a "{role}", and here it can only be made a "worker"'
-        yield (*place, "role"), other, f'it is more than {owner}, a "worker"' if role == _WORKER else manager
+        yield (
+            (*pointer, "role"),
+            own_role,
+            f'it is more than {owner}, a "worker"' if role == _WORKER else manager,
+        )
     if isinstance(parent, str) and parent != "main" and agent.get("parent", parent) != parent:
         why = f"{owner} is below {fixes.quoted(parent)}, and never has more than that"
-        yield (*place, "parent"), agent["parent"], why
+        yield (*pointer, "parent"), agent["parent"], why
 
 
-def _quoted(place: Pointer, value: Any) -> str:
+def _quoted(pointer: Pointer, value: Any) -> str:
     """A single value itself, a list by its key."""
-    return fixes.as_json(value if place[-1] in _VALUES else place[-1])
+    return fixes.as_json(value if pointer[-1] in _VALUES else pointer[-1])
 
 
 def _has_depth(value: Any) -> bool:
@@ -261,8 +269,12 @@ def _ignored_depth(layer: ConfigLayer, global_path: str) -> Problem:
 
     So the message names the folder, and no fix takes the value out.
     """
-    above = os.path.dirname(os.path.dirname(layer.document.path))
-    name = os.path.relpath(layer.folder, above).replace(os.sep, "/") if layer.folder else "the opened folder"
+    parent_directory = os.path.dirname(os.path.dirname(layer.document.path))
+    name = (
+        os.path.relpath(layer.folder, parent_directory).replace(os.sep, "/")
+        if layer.folder
+        else "the opened folder"
+    )
     message = (
         f'"ancestor_depth" does not count for {name}: it must be known before this directory is read. '
         f"Set it in {name}'s own config.json or in {global_path}."

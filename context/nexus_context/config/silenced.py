@@ -38,7 +38,7 @@ def without_silenced(
     """Leave out what the setting's value, or a comment in one of the texts by path, silences."""
     rules = list(_rules(ignore))
     comments: dict[str, _Comments] = {}
-    told, silenced = [], []
+    heard, silenced = [], []
     for problem in problems:
         text = texts.get(problem.path, "")
         if problem.path not in comments:
@@ -46,10 +46,10 @@ def without_silenced(
         if problem.code == BUG or not (
             _is_ignored(problem, rules, folder) or comments[problem.path].silence(problem)
         ):
-            told.append(problem)
+            heard.append(problem)
         else:
             silenced.append(problem)
-    return Heard(tuple(told), tuple(silenced))
+    return Heard(tuple(heard), tuple(silenced))
 
 
 def _rules(ignore: Iterable[str]) -> Iterator[tuple[Patterns, Globs | None]]:
@@ -77,12 +77,12 @@ class _Comments:
         self._index = LineIndex(text) if MARK in text else None
         self._of_file: list[str] = []
         self._of_lines: dict[int, list[str]] = {}
-        for found in re.finditer(_COMMENT, text) if self._index is not None else ():
-            codes = re.findall(_CODE, found[2])
-            if found[1]:
+        for comment in re.finditer(_COMMENT, text) if self._index is not None else ():
+            codes = re.findall(_CODE, comment[2])
+            if comment[1]:
                 self._of_file += codes
                 continue
-            line = self._index.position(found.start())[0] if self._index is not None else 0
+            line = self._index.position(comment.start())[0] if self._index is not None else 0
             for number in (line, line + 1):
                 self._of_lines.setdefault(number, []).extend(codes)
 
