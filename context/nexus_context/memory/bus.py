@@ -129,7 +129,7 @@ class EventBus:
         with self._lock:
             ring = self._rings.get(workspace)
             newest = () if ring is None else tuple(event for event, _ in ring.events)
-        return [one for one in newest if one.number > after and session in (None, one.session)]
+        return [event for event in newest if event.number > after and session in (None, event.session)]
 
     def page(
         self,

@@ -84,8 +84,8 @@ def _thoughts_and_text(message: Message) -> tuple[list[str], str]:
     if message.role != "assistant" or not isinstance(content, list):
         return [], text_of(message).strip()
     thoughts = [(part, _reasoning_text(part).strip()) for part in content]
-    rest = [part for part, thought in thoughts if not thought]
-    spoken = text_of(msgspec.structs.replace(message, content=rest)).strip()
+    spoken_parts = [part for part, thought in thoughts if not thought]
+    spoken = text_of(msgspec.structs.replace(message, content=spoken_parts)).strip()
     return [thought for _, thought in thoughts if thought], spoken
 
 
@@ -95,7 +95,7 @@ def _reasoning_text(part: Any) -> str:
         return ""
     summary = part.get("summary") if part.get("type") == "reasoning" else ()
     if isinstance(summary, list):
-        return "\n".join(str(each["text"]) for each in summary if isinstance(each, dict) and "text" in each)
+        return "\n".join(str(item["text"]) for item in summary if isinstance(item, dict) and "text" in item)
     is_clear = part.get("thought") is True or part.get("type") == "reasoning_content"
     text = part.get("text") if is_clear else part.get("thinking") if part.get("type") == "thinking" else None
     return text if isinstance(text, str) else ""

@@ -92,8 +92,8 @@ class Levels:
     def recent(self, workspace: str, session: str | None, *, limit: int) -> list[Entry]:
         """L1: the newest `limit` messages, oldest first, without tool results."""
         return [
-            Entry(each.session, each.seq, each.created, _spoken_line(message))
-            for each, message in self.newest(workspace, session, limit=limit)
+            Entry(entry.session, entry.seq, entry.created, _spoken_line(message))
+            for entry, message in self.newest(workspace, session, limit=limit)
         ]
 
     def newest(self, workspace: str, session: str | None, *, limit: int) -> list[tuple[Entry, Message]]:
@@ -101,10 +101,10 @@ class Levels:
         names = self._names(workspace, session)[:1]
         if limit <= 0 or not names:
             return []
-        for last in (limit + _SPARE, 8 * (limit + _SPARE)):
+        for turn_count in (limit + _SPARE, 8 * (limit + _SPARE)):
             entries = [
                 (Entry(names[0], turn.seq, turn.created, _spoken_line(message)), message)
-                for turn in self.ledger.turns(workspace, names[0], last=last)
+                for turn in self.ledger.turns(workspace, names[0], last=turn_count)
                 if turn.type == "query"
                 for message in memory_messages(turn.messages)
             ]
@@ -114,14 +114,14 @@ class Levels:
 
     def important(self, workspace: str, session: str | None = None, *, limit: int) -> list[Entry]:
         """L2: the `limit` exchanges that matter most, oldest first, session by session."""
-        return self._each(
-            workspace, session, limit, lambda name, most: self._important(workspace, name, most)
+        return self._from_sessions(
+            workspace, session, limit, lambda name, count: self._important(workspace, name, count)
         )
 
     def summaries(self, workspace: str, session: str | None = None, *, limit: int) -> list[Entry]:
         """L3: the newest `limit` summaries, oldest first."""
-        return self._each(
-            workspace, session, limit, lambda name, most: self._summaries(workspace, name, most)
+        return self._from_sessions(
+            workspace, session, limit, lambda name, count: self._summaries(workspace, name, count)
         )
 
     def across(
@@ -134,8 +134,10 @@ class Levels:
         besides: str | None = None,
         results: bool = True,
     ) -> list[Entry]:
-        """L4: the hits of `query` in all sessions, or `only` in one, best first; without a query, the latest
-        summary of each session `besides` one, the latest first. `results`: search tool results, too.
+        """L4: search all sessions, or list their latest summaries.
+
+        With a `query`, its hits in all sessions, or `only` in one, best first; `results`: search tool
+        results, too. Without a query, the latest summary of each session except `besides`, the latest first.
         """
         if query is not None and query.strip():
             hits = self._search(workspace, query, only, FOUND if limit > 0 else 0)
@@ -145,9 +147,9 @@ class Levels:
                 Entry(hit.session, hit.seq, hit.created, line("said", role=hit.role, text=brief(hit.snippet)))
                 for hit in [*spoken, *returned][: max(limit, 0)]
             ]
-        most = min(max(limit, 0), SESSIONS)
+        max_sessions = min(max(limit, 0), SESSIONS)
         entries: list[Entry] = []
-        for name in self._names(workspace, only, besides=besides)[:most]:
+        for name in self._names(workspace, only, besides=besides)[:max_sessions]:
             entries += self._summaries(workspace, name, 1)
         return entries
 
@@ -160,9 +162,13 @@ class Levels:
     def _names(self, workspace: str, session: str | None, *, besides: str | None = None) -> list[str]:
         if session is not None:
             return [session] if self.ledger.find(workspace, session) is not None else []
-        return [one.name for one in self.ledger.sessions(workspace) if one.name != besides][:SESSIONS]
+        return [
+            stored_session.name
+            for stored_session in self.ledger.sessions(workspace)
+            if stored_session.name != besides
+        ][:SESSIONS]
 
-    def _each(
+    def _from_sessions(
         self, workspace: str, session: str | None, limit: int, read: Callable[[str, int], list[Entry]]
     ) -> list[Entry]:
         """`read(session, limit)` of each session, the latest first, until there are enough entries."""
@@ -182,8 +188,8 @@ class Levels:
         read = self._read(workspace, session, lambda working: list(working.summaries))
         summaries = read or self._other_summaries(workspace, session)
         return [
-            Entry(session, one.seq, one.created, brief(one.text, LONGEST_SUMMARY))
-            for one in summaries[-limit:]
+            Entry(session, summary.seq, summary.created, brief(summary.text, LONGEST_SUMMARY))
+            for summary in summaries[-limit:]
         ]
 
     def _read(self, workspace: str, session: str, use: Callable[[WorkingMemory], _T]) -> _T | None:
@@ -221,18 +227,20 @@ class Levels:
         if history is None:
             return []
         if history.compaction is not None:
-            summaries = (each.message for each in history.messages if is_summary(each.message))
-            return [Summary(history.compaction, 0, "", summary_of(one)) for one in islice(summaries, 1)]
+            summaries = (stored.message for stored in history.messages if is_summary(stored.message))
+            return [
+                Summary(history.compaction, 0, "", summary_of(message)) for message in islice(summaries, 1)
+            ]
         key, head = (workspace, session), history.head
-        before = self._picked.get(key)
-        if before is None or before[0] != head:
-            before = (head, self._pick(workspace, session))
+        picked = self._picked.get(key)
+        if picked is None or picked[0] != head:
+            picked = (head, self._pick(workspace, session))
             with self._lock:
                 self._picked.pop(key, None)
-                self._picked[key] = before
+                self._picked[key] = picked
                 if len(self._picked) > FOLLOWED:
                     del self._picked[next(iter(self._picked))]
-        return [before[1]] if before[1] is not None else []
+        return [picked[1]] if picked[1] is not None else []
 
     def _pick(self, workspace: str, session: str) -> Summary | None:
         """A summary of the turns before the newest messages."""
@@ -267,9 +275,9 @@ class Levels:
 
 def session_names(sessions: Sequence[Session], most: int = 8) -> str:
     """The names of sessions for an error: the first ones, and the number of the others."""
-    names = [repr(one.name) for one in sessions[:most]]
-    more = len(sessions) - len(names)
-    return ", ".join(names) + (f" and {more} more" if more > 0 else "") if names else "none"
+    names = [repr(session.name) for session in sessions[:most]]
+    hidden_count = len(sessions) - len(names)
+    return ", ".join(names) + (f" and {hidden_count} more" if hidden_count > 0 else "") if names else "none"
 
 
 def _telling_words(query: str) -> list[str]:

@@ -86,7 +86,10 @@ def inbox(
 
 def waiting(messages: Iterable[DirectMessage], *, now: float) -> list[DirectMessage]:
     """The messages that have not expired, in the order of rule 1; `messages` are in order of arrival."""
-    return sorted((one for one in messages if not is_expired(one, now=now)), key=lambda one: -one.priority)
+    return sorted(
+        (message for message in messages if not is_expired(message, now=now)),
+        key=lambda message: -message.priority,
+    )
 
 
 def is_expired(message: DirectMessage, *, now: float) -> bool:
@@ -99,12 +102,12 @@ def items(messages: Sequence[DirectMessage]) -> list[MemoryItem]:
     return [
         MemoryItem(
             "message",
-            f"message from {one.source}",
-            rendered(one),
-            BASE["message"] + one.priority * _JUST_BELOW,
-            id=one.id,
+            f"message from {message.source}",
+            rendered(message),
+            BASE["message"] + message.priority * _JUST_BELOW,
+            id=message.id,
         )
-        for one in messages
+        for message in messages
     ]
 
 

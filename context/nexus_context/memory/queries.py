@@ -47,7 +47,8 @@ def definitions() -> list[dict[str, Any]]:
             "inputSchema": {
                 "type": "object",
                 "properties": {
-                    one: schemas[one] | _described(descriptions, name, one) for one in _PARAMETERS[name]
+                    parameter: schemas[parameter] | _described(descriptions, name, parameter)
+                    for parameter in _PARAMETERS[name]
                 },
                 "additionalProperties": False,
             },
@@ -145,8 +146,8 @@ def _limit(tool: str, values: Mapping[str, Any]) -> int:
     value = values.get("limit")
     if value is None:
         return DEFAULT_LIMIT
-    whole = isinstance(value, int) or (isinstance(value, float) and value.is_integer())
-    if isinstance(value, bool) or not whole or not 1 <= value <= MOST:
+    is_whole = isinstance(value, int) or (isinstance(value, float) and value.is_integer())
+    if isinstance(value, bool) or not is_whole or not 1 <= value <= MOST:
         raise _bad(f"{tool}: limit is {value!r:.60}; it must be a whole number from 1 to {MOST}.")
     return int(value)
 

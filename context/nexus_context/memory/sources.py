@@ -101,11 +101,11 @@ def gather(sources: Iterable[Source], query: Query) -> GatheredItems:
             failures.append(f"{source.name}: {str(error) or type(error).__name__}")
     keys: set[str] = set()
     items: list[MemoryItem] = []
-    for item in sorted(collected, key=lambda one: ORDER.index(one.source)):
-        what = item.id or item.text
-        if what not in keys:
+    for item in sorted(collected, key=lambda candidate: ORDER.index(candidate.source)):
+        key = item.id or item.text
+        if key not in keys:
             items.append(item)
-        keys.add(what)
+        keys.add(key)
     return GatheredItems(items, failures)
 
 
@@ -139,15 +139,15 @@ class MemorySource:
         if level == "L3":
             history = _text(query.history)
             return [
-                one
-                for one in levels.summaries(where, session, limit=limits.l3_limit)
-                if one.text[:_TOLD_BY] not in history
+                summary
+                for summary in levels.summaries(where, session, limit=limits.l3_limit)
+                if summary.text[:_TOLD_BY] not in history
             ]
         if level == "L2":
             beside = self._of("L1", query) if "L1" in self._include else []
-            history = "\n".join([_text(query.history), *(one.text for one in beside)])
+            history = "\n".join([_text(query.history), *(beside_entry.text for beside_entry in beside)])
             entries = levels.important(where, session, limit=limits.l2_limit)
-            return [one for one in entries if not _is_in_history(one.text, history)]
+            return [candidate for candidate in entries if not _is_in_history(candidate.text, history)]
         in_history = _texts_by_role(query.history[-SHOWN - 4 * limits.l1_messages :])
         newest = levels.newest(where, session, limit=limits.l1_messages)
         return [entry for entry, message in newest if (message.role, text_of(message)) not in in_history]
@@ -202,9 +202,15 @@ class EventSource:
     def direct_messages(self, query: Query) -> list[DirectMessage]:
         """The direct messages for the query's agent, in the order of delivery."""
         events = self._bus.events(query.workspace, after=query.events_after)
-        sent = [one.direct for one in events if one.direct is not None and one.direct.target == query.agent]
-        mine = [one for one in sent if query.node is None or one.node in (None, query.node)]
-        return node_messages.waiting(mine, now=query.now)[: node_messages.MOST_DELIVERED]
+        addressed = [
+            event.direct
+            for event in events
+            if event.direct is not None and event.direct.target == query.agent
+        ]
+        own_messages = [
+            message for message in addressed if query.node is None or message.node in (None, query.node)
+        ]
+        return node_messages.waiting(own_messages, now=query.now)[: node_messages.MOST_DELIVERED]
 
 
 def is_visible(event: Event, query: Query) -> bool:
@@ -218,7 +224,7 @@ def is_visible(event: Event, query: Query) -> bool:
 
 def _event_line(event: Event, query: Query, in_history: set[tuple[str, str]]) -> str | None:
     """What a model reads of an event; None if it reads nothing."""
-    others = event.agent is not None and query.agent is not None and event.agent != query.agent
+    is_from_other = event.agent is not None and query.agent is not None and event.agent != query.agent
     if event.action in MESSAGE_ACTIONS:
         message = message_of(event)
         if message is None or (message.role, text_of(message)) in in_history:
@@ -227,7 +233,7 @@ def _event_line(event: Event, query: Query, in_history: set[tuple[str, str]]) ->
         role = message.role
         return (
             line("did", agent=event.agent, role=role, text=text)
-            if others
+            if is_from_other
             else line("said", role=role, text=text)
         )
     if event.data is None or event.action in RECORDS:
@@ -239,10 +245,10 @@ def _event_line(event: Event, query: Query, in_history: set[tuple[str, str]]) ->
         target = values.get("target")
         return (
             line("sent", agent=event.agent, target=target, text=text)
-            if others and target != query.agent
+            if is_from_other and target != query.agent
             else None
         )
-    form = "reported_by" if others else "reported"
+    form = "reported_by" if is_from_other else "reported"
     return line(form, kind=event.action, agent=event.agent, text=text)
 
 
@@ -264,13 +270,13 @@ def passage_items(passages: Iterable[PassageLike]) -> list[MemoryItem]:
     return [
         MemoryItem(
             "knowledge",
-            _label(one),
-            f"{_place(one)}\n{one.text.strip()}",
+            _label(passage),
+            f"{_passage_line(passage)}\n{passage.text.strip()}",
             BASE["knowledge"] + share,
-            path=one.path,
-            span=one.span,
+            path=passage.path,
+            span=passage.span,
         )
-        for one, share in zip(ranked, reversed(_shares(len(ranked))), strict=True)
+        for passage, share in zip(ranked, reversed(_shares(len(ranked))), strict=True)
     ]
 
 
@@ -279,12 +285,12 @@ _TOLD_BY = 150  # characters of a sentence that identify it
 
 
 def _label(passage: PassageLike) -> str:
-    """Its name for people, who also want to know why a passage without a word of the message is there."""
+    """The passage's name for people; it says how a passage was found if its meaning counted."""
     label = passage.path if not passage.heading else f"{passage.path} › {passage.heading}"
     return f"{label} (by {' and '.join(passage.matched_by)})" if "meaning" in passage.matched_by else label
 
 
-def _place(passage: PassageLike) -> str:
+def _passage_line(passage: PassageLike) -> str:
     if passage.heading:
         return line("passage_under", path=passage.path, heading=passage.heading)
     return line("passage", path=passage.path)
@@ -292,7 +298,7 @@ def _place(passage: PassageLike) -> str:
 
 def _shares(count: int) -> list[float]:
     """`count` priorities, ascending, above 0 and below 1."""
-    return [(place + 1) / (count + 1) for place in range(count)]
+    return [(index + 1) / (count + 1) for index in range(count)]
 
 
 def _texts_by_role(messages: Iterable[Message]) -> set[tuple[str, str]]:
@@ -307,5 +313,7 @@ def _text(messages: Iterable[Message]) -> str:
 def _is_in_history(entry: str, history: str) -> bool:
     """Whether the history contains every message of an exchange."""
     openings = tuple(line("said", role=role, text="") for role in ("user", "assistant"))
-    spoken = [each.partition(": ")[2] for each in entry.splitlines() if each.startswith(openings)]
-    return bool(spoken) and all(each[:_TOLD_BY] in history for each in spoken)
+    spoken = [
+        entry_line.partition(": ")[2] for entry_line in entry.splitlines() if entry_line.startswith(openings)
+    ]
+    return bool(spoken) and all(entry_line[:_TOLD_BY] in history for entry_line in spoken)

@@ -209,7 +209,7 @@ class TaskContextManager:
             )
         system = [Message("system", self._system_prompt)] if self._system_prompt else []
         problems: list[str] = []
-        memory, directs = await self._remembered(task, problems)
+        memory, directs = await self._memory_messages(task, problems)
         if memory and (memory[-1].role, text_of(memory[-1])) == (current.role, text_of(current)):
             memory = memory[:-1]  # the task was appended already
         knowledge = await self._knowledge(text_of(current), problems)
@@ -219,7 +219,7 @@ class TaskContextManager:
             for message in self._fit([*system, current], memory, directs=directs, knowledge=knowledge)
         ]
 
-    async def _remembered(self, task: Task, problems: list[str]) -> tuple[list[Message], list[Message]]:
+    async def _memory_messages(self, task: Task, problems: list[str]) -> tuple[list[Message], list[Message]]:
         """The messages of all sources, and the direct messages apart. No source repeats an earlier one."""
         memory: list[Message] = []
         directs: dict[str, DirectMessage] = {}
@@ -231,10 +231,10 @@ class TaskContextManager:
                 return [*source.messages(task)], [*source.direct_messages(task)]
 
             messages, waiting = await self._asked(f"The source {name}", ask, problems) or ([], [])
-            memory += [one for one in messages if (one.role, text_of(one)) not in earlier]
-            directs |= {one.id: one for one in waiting}
+            memory += [message for message in messages if (message.role, text_of(message)) not in earlier]
+            directs |= {direct.id: direct for direct in waiting}
         waiting = node_messages.waiting(directs.values(), now=time.time())
-        return memory, [Message("user", node_messages.rendered(one)) for one in waiting]
+        return memory, [Message("user", node_messages.rendered(direct)) for direct in waiting]
 
     async def _knowledge(self, text: str, problems: list[str]) -> list[Message]:
         """The passages for a text as one system message, if there are any."""
@@ -243,8 +243,8 @@ class TaskContextManager:
         query = _query_of(self._knowledge_base, self._counter)
 
         def ask() -> Any:
-            found = query(text)
-            return _awaited_items(found) if inspect.isawaitable(found) else _items(found)
+            answer = query(text)
+            return _awaited_items(answer) if inspect.isawaitable(answer) else _items(answer)
 
         return _system_message("knowledge", await self._asked("The knowledge base", ask, problems) or [])
 
@@ -273,24 +273,24 @@ class TaskContextManager:
     ) -> list[Message]:
         """All of it without as much as rule 3 leaves out. The task is the last of what is `needed`."""
         *system, current = needed
-        last = len(memory) + len(knowledge) + len(directs)
+        removable = len(memory) + len(knowledge) + len(directs)
 
         def without(count: int) -> list[Message]:
-            more = max(count - len(memory), 0)
-            passages = knowledge[more:]
-            least = max(more - len(knowledge), 0)
-            return [*system, *directs[: len(directs) - least], *memory[count:], *passages, current]
+            removed_after_memory = max(count - len(memory), 0)
+            passages = knowledge[removed_after_memory:]
+            removed_directs = max(removed_after_memory - len(knowledge), 0)
+            return [*system, *directs[: len(directs) - removed_directs], *memory[count:], *passages, current]
 
         def fits(count: int) -> bool:
             return self._counter.count_messages(without(count)) <= self._max_tokens
 
-        if not fits(last):
-            tokens = self._counter.count_messages(without(last))
+        if not fits(removable):
+            tokens = self._counter.count_messages(without(removable))
             raise ContextOverflowError(
                 f"The system prompt and the task need {tokens:,} tokens; "
                 f"max_tokens is {self._max_tokens:,}. Shorten them, or raise max_tokens."
             )
-        return without(bisect_left(range(last), True, key=fits))
+        return without(bisect_left(range(removable), True, key=fits))
 
 
 def _in_thread(ask: Callable[[], Any]) -> "asyncio.Future[Any]":
@@ -327,9 +327,11 @@ def _items(passages: Iterable[PassageLike | str]) -> list[MemoryItem]:
     """The passages as items; a text alone, itself an iterable of texts, is one passage."""
     return [
         item
-        for one in ([passages] if isinstance(passages, str) else passages)
+        for passage in ([passages] if isinstance(passages, str) else passages)
         for item in (
-            [MemoryItem("knowledge", "knowledge", one)] if isinstance(one, str) else passage_items([one])
+            [MemoryItem("knowledge", "knowledge", passage)]
+            if isinstance(passage, str)
+            else passage_items([passage])
         )
     ]
 

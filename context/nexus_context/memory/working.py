@@ -116,13 +116,13 @@ class WorkingMemory:
 
     def entries(self, session: str, limit: int) -> list[Entry]:
         """The `limit` exchanges that matter most, oldest first."""
-        noted = [_notes_of(one) for one in self._closed]
+        noted = [_notes_of(exchange) for exchange in self._closed]
         self._closed = list(noted)
         if self._open is not None:
             noted.append(_notes_of(self._open))
         candidates = [*_important_entries(noted, session), *self._pins(session)]
-        best = sorted(candidates, key=lambda one: (-one.weight, -one.seq))[: max(limit, 0)]
-        return sorted(best, key=lambda one: one.seq)
+        best = sorted(candidates, key=lambda entry: (-entry.weight, -entry.seq))[: max(limit, 0)]
+        return sorted(best, key=lambda entry: entry.seq)
 
     def _take(self, turn: Turn) -> None:
         added = turn.messages
@@ -134,10 +134,11 @@ class WorkingMemory:
         if turn.type == "compaction":
             summaries = (message for message in turn.messages if is_summary(message))
             self.summaries += [
-                Summary(turn.compaction, turn.seq, turn.created, summary_of(one)) for one in summaries
+                Summary(turn.compaction, turn.seq, turn.created, summary_of(summary_message))
+                for summary_message in summaries
             ]
         elif turn.type == "undo":
-            names = [one.compaction for one in self.summaries]
+            names = [summary.compaction for summary in self.summaries]
             if turn.compaction in names:
                 del self.summaries[names.index(turn.compaction) :]
         else:
@@ -161,17 +162,20 @@ class WorkingMemory:
         apart = turn.seq // TURNS_TOGETHER != self._open.seq // TURNS_TOGETHER
         return asks or apart or len(self._open.messages) >= LONGEST
 
-    def _forget(self, first: int) -> None:
-        self._closed = [one for one in self._closed if one.seq >= first]
-        if self._open is not None and self._open.seq < first:
+    def _forget(self, first_seq: int) -> None:
+        self._closed = [exchange for exchange in self._closed if exchange.seq >= first_seq]
+        if self._open is not None and self._open.seq < first_seq:
             self._open = None
 
     def _pins(self, session: str) -> list[Entry]:
         """The pins of the last summary."""
         if not self.summaries:
             return []
-        last = self.summaries[-1]
-        return [Entry(session, last.seq, last.created, pin, weight=PINNED) for pin in pins_in(last.text)]
+        last_summary = self.summaries[-1]
+        return [
+            Entry(session, last_summary.seq, last_summary.created, pin, weight=PINNED)
+            for pin in pins_in(last_summary.text)
+        ]
 
 
 def first_scanned(seq: int) -> int:
@@ -197,23 +201,27 @@ def note(messages: Sequence[Message], *, seq: int, created: str) -> ExchangeNote
     failures = facts.activity.failures
     if failures:
         weight += ERROR
-        notes += [_error(one.text, one.where, resolved=one.resolved) for one in failures]
-    pinned = [line("said", role=one.role, text=brief(text_of(one))) for one in fresh if _is_pinned(one)]
+        notes += [_error(failure.text, failure.where, resolved=failure.resolved) for failure in failures]
+    pinned = [
+        line("said", role=message.role, text=brief(text_of(message)))
+        for message in fresh
+        if _is_pinned(message)
+    ]
     if pinned:
         weight += PINNED
     opening = [] if pinned or weight < IMPORTANT or facts.of("instructions") else _opening(fresh)
     notes = [*opening, *notes]
     failed: dict[str, tuple[str, ...]] = {}
-    for one in failures:
-        if not one.resolved:
-            failed[one.where] = (*failed.get(one.where, ()), one.text)
+    for failure in failures:
+        if not failure.resolved:
+            failed[failure.where] = (*failed.get(failure.where, ()), failure.text)
     fine = {run.command: run.outcome for run in facts.activity.runs if not run.failed}
-    unique = dict.fromkeys([*pinned, *(brief(each, LONGEST_LINE) for each in notes)])
+    unique = dict.fromkeys([*pinned, *(brief(note_text, LONGEST_LINE) for note_text in notes)])
     subjects = {brief(note, LONGEST_LINE): subject for note, subject in _subjects(facts)}
     subjects |= {
         pin: subject
-        for one, pin in zip(filter(_is_pinned, fresh), pinned, strict=True)
-        if (subject := _named_subject(one))
+        for message, pin in zip(filter(_is_pinned, fresh), pinned, strict=True)
+        if (subject := _named_subject(message))
     }
     return ExchangeNotes(
         seq,
@@ -254,21 +262,25 @@ def _replaced(noted: Sequence[ExchangeNotes]) -> _Replaced:
     result = _Replaced(set(), {})
     latest: dict[str, tuple[int, str]] = {}
     orders = line("said", role="user", text="")
-    for place, one in enumerate(noted):
-        for text in one.lines:
-            subject = one.subjects.get(text)
+    for index, exchange in enumerate(noted):
+        for text in exchange.lines:
+            subject = exchange.subjects.get(text)
             if subject is None:
                 continue
-            before = latest.get(subject)
-            if before is not None and before[1].startswith(orders) and not text.startswith(orders):
+            earlier_line = latest.get(subject)
+            if (
+                earlier_line is not None
+                and earlier_line[1].startswith(orders)
+                and not text.startswith(orders)
+            ):
                 continue
-            latest[subject] = place, text
-            if before is None or before == (place, text):
+            latest[subject] = index, text
+            if earlier_line is None or earlier_line == (index, text):
                 continue
-            result.gone.add(before)
-            if before[1] != text:
-                mark = line("replaces", text=text, turn=noted[before[0]].seq)
-                result.marked.setdefault(place, {})[text] = mark
+            result.gone.add(earlier_line)
+            if earlier_line[1] != text:
+                mark = line("replaces", text=text, turn=noted[earlier_line[0]].seq)
+                result.marked.setdefault(index, {})[text] = mark
     return result
 
 
@@ -304,27 +316,38 @@ def _important_entries(noted: Sequence[ExchangeNotes], session: str) -> list[Ent
     fails: dict[str, list[int]] = {}
     resolved: dict[int, dict[str, str]] = {}
     fixes: dict[int, list[str]] = {}
-    for place, one in enumerate(noted):
-        for command, outcome in one.fine.items():
-            for before in fails.pop(command, ()):
-                pairs = noted[before].failed[command]
-                resolved.setdefault(before, {}).update(
+    for index, exchange in enumerate(noted):
+        for command, outcome in exchange.fine.items():
+            for earlier_index in fails.pop(command, ()):
+                pairs = noted[earlier_index].failed[command]
+                resolved.setdefault(earlier_index, {}).update(
                     (_error(text, command, resolved=False), _error(text, command, resolved=True))
                     for text in pairs
                 )
                 form = lines()["ran" if outcome else "silent"]
-                fixes.setdefault(place, []).append(form.format(command=command, outcome=outcome))
-        for command in one.failed:
-            fails.setdefault(command, []).append(place)
+                fixes.setdefault(index, []).append(form.format(command=command, outcome=outcome))
+        for command in exchange.failed:
+            fails.setdefault(command, []).append(index)
     entries = []
     replaced = _replaced(noted)
-    for place, one in enumerate(noted):
-        better = {brief(old, LONGEST_LINE): new for old, new in resolved.get(place, {}).items()}
-        left = [each for each in one.lines if (place, each) not in replaced.gone]
-        left = [] if len(left) < len(one.lines) and set(left) <= set(one.opening) else left
-        better |= replaced.marked.get(place, {})
-        notes = [*(better.get(each, each) for each in left), *dict.fromkeys(fixes.get(place, ()))]
-        weight = one.weight + (FIXED if place in fixes else 0)
+    for index, exchange in enumerate(noted):
+        replaced_lines = {
+            brief(old_line, LONGEST_LINE): new_line for old_line, new_line in resolved.get(index, {}).items()
+        }
+        remaining_lines = [
+            note_line for note_line in exchange.lines if (index, note_line) not in replaced.gone
+        ]
+        remaining_lines = (
+            []
+            if len(remaining_lines) < len(exchange.lines) and set(remaining_lines) <= set(exchange.opening)
+            else remaining_lines
+        )
+        replaced_lines |= replaced.marked.get(index, {})
+        notes = [
+            *(replaced_lines.get(note_line, note_line) for note_line in remaining_lines),
+            *dict.fromkeys(fixes.get(index, ())),
+        ]
+        weight = exchange.weight + (FIXED if index in fixes else 0)
         if weight >= IMPORTANT and notes:
-            entries.append(Entry(session, one.seq, one.created, "\n".join(notes), weight=weight))
+            entries.append(Entry(session, exchange.seq, exchange.created, "\n".join(notes), weight=weight))
     return entries

@@ -105,8 +105,10 @@ def _assembled(
         lapsed=lapsed,
     )
     usage = corrected(spent, conversation.correction, fixed.counter)
-    left = costs.answer_room(usage, model)
-    rendered = body_of(request, fixed, view, parameters, folder=snapshot.folder, reuse=reuse, left=left)
+    answer_tokens = costs.answer_room(usage, model)
+    rendered = body_of(
+        request, fixed, view, parameters, folder=snapshot.folder, reuse=reuse, left=answer_tokens
+    )
     rendered.repairs.extend(_not_sent(conversation, fixed))
     body = rendered.body
     if body is not None and request.format == "anthropic":
@@ -383,7 +385,7 @@ def _active_skills(snapshot: Snapshot, options: Options) -> list[str]:
     active = active_skills(
         snapshot, options.skills, skip_skills=options.skip_skills, skill_filter=options.skill_filter
     )
-    return [one.skill.name for one in active]
+    return [layer_skill.skill.name for layer_skill in active]
 
 
 def _demand_percent(spent: TokenUsage, fitted: _Fitted, conversation: ContextManager) -> float:

@@ -44,10 +44,11 @@ class RenderedBody(NamedTuple):
     repairs: list[Repair]
 
     def report(self) -> dict[str, Any]:
-        """What is not sent, or not as it is stored; a tool with another name has a field of its own.
+        """What is not sent, or is sent in another form than it is stored.
 
-        `renamedTools` has the names of tools by the names that they are sent with: those in the calls of an
-        answer. Of the others, the first MOST_REPAIRS are listed: a broken history can have thousands.
+        `renamedTools` has the original name of each tool by the name in the body, which the calls of an
+        answer use. Of the other repairs the first MOST_REPAIRS are listed: a broken history can have
+        thousands.
         """
         renamed = [repair for repair in self.repairs if repair.kind == "tool-renamed"]
         repairs = [repair for repair in self.repairs if repair.kind != "tool-renamed"]
@@ -114,7 +115,7 @@ def body_of(
     placed = (_with_index(repair, origins) for repair in (*feature_repairs, *format_repairs))
     lost = lost_fields([*view.messages(), *current], request.format)
     repairs = [*models.left_out_features(model, fixed.left_out, values), *view.left_out(), *repairs, *lost]
-    return RenderedBody(body, [f"parameter {one}" for one in unsent], [*repairs, *placed])
+    return RenderedBody(body, [f"parameter {name}" for name in unsent], [*repairs, *placed])
 
 
 def _fields(
@@ -145,8 +146,10 @@ def _with_index(repair: Repair, origins: Sequence[int]) -> Repair:
     index = repair.index
     if index is None:
         return repair
-    after = (origins[-1] + 1 if origins else 0) + index - len(origins)
-    return msgspec.structs.replace(repair, index=origins[index] if index < len(origins) else after)
+    index_after_history = (origins[-1] + 1 if origins else 0) + index - len(origins)
+    return msgspec.structs.replace(
+        repair, index=origins[index] if index < len(origins) else index_after_history
+    )
 
 
 _Notes = Mapping[int, tuple[Message, Message]]
@@ -203,13 +206,13 @@ def _current(fixed: FixedPart) -> Sequence[Message]:
 def _cache(fixed: FixedPart, sizes: Sequence[int] | None, counts: tuple[int, int], reuse: Reuse) -> Cache:
     """The input of caching; `counts` are the messages of the history and those after it."""
     history, current = counts
-    after = [sum(row.tokens for row in fixed.after)] if current else []
-    after = [0] * (current - 1) + after  # the note counts with its message
+    current_tokens = [sum(row.tokens for row in fixed.after)] if current else []
+    current_tokens = [0] * (current - 1) + current_tokens  # the note counts with its message
     return Cache(
         stable=history + current if reuse.replayed else history,
         minimum=fixed.model.cache_minimum or MINIMUM,
         tools=sum(row.tokens for row in fixed.before if row.category == "tools"),
         system=sum(row.tokens for row in fixed.before if row.category == "system"),
-        messages=None if sizes is None else [*sizes, *after],
+        messages=None if sizes is None else [*sizes, *current_tokens],
         ttl=reuse.ttl,
     )

@@ -57,7 +57,7 @@ class BoundSession:
         """The whole history; None if nothing was appended yet."""
         self._correction = None
         history = self._ledger.history(self._folder, self._session)
-        self._positions = [one.position for one in history.messages] if history else []
+        self._positions = [message.position for message in history.messages] if history else []
         self._head = history.head if history else None
         self._open = None
         self._note_compaction(history.compaction if history else None)
@@ -93,9 +93,10 @@ class BoundSession:
         usage: ProviderUsage | None = None,
         basis: RequestBasis | None = None,
     ) -> bool:
-        """Append a turn or a part of one; False if it does not follow what is in memory, or is compacted.
+        """Append a turn, or more of the last one.
 
-        The context of a turn has the system prompt where it is another than that of the turn before.
+        Returns False if the turn does not follow the messages in memory, or compacted the session: then load
+        it again. The context of a turn has the system prompt if it changed since the turn before.
 
         LedgerError: nothing was written.
         """
@@ -105,7 +106,7 @@ class BoundSession:
             opening=opening,
             frozen=frozen,
             compaction=compaction,
-            extends=None if begins_exchange([one.message for one in messages]) else self._open,
+            extends=None if begins_exchange([counted.message for counted in messages]) else self._open,
             report=report,
             outcome=None if usage is None else TurnOutcome(usage),
             **self._facts(basis),
@@ -142,15 +143,15 @@ class BoundSession:
         head = self._head
         if head is None:
             raise RequestError("Nothing was compacted: no turn was appended yet.", code="nothing-to-compact")
-        places = {id(message): at for message, at in zip(history, self._positions, strict=False)}
+        positions = {id(message): at for message, at in zip(history, self._positions, strict=False)}
         try:
-            kept = [places[id(message)] for message in preserved]
+            kept_positions = [positions[id(message)] for message in preserved]
         except KeyError:
             raise RequestError(
                 "A preserved message is not one of this conversation: pass objects of `messages`.",
                 code="bad-message",
             ) from None
-        ranges = tuple((at, at + 1) for at in sorted(kept))
+        ranges = tuple((at, at + 1) for at in sorted(kept_positions))
         written = msgspec.structs.replace(
             compaction, seq=head.seq, messages=head.messages, thread=head.thread, kept=ranges
         )
@@ -172,15 +173,15 @@ class BoundSession:
         self.load()
 
     def _note_compaction(self, in_force: str | None) -> None:
-        known = self.compactions
-        last = known.index(in_force) + 1 if in_force in known else 0
-        self.compactions = known[:last] if last or in_force is None else (in_force,)
+        compactions = self.compactions
+        end = compactions.index(in_force) + 1 if in_force in compactions else 0
+        self.compactions = compactions[:end] if end or in_force is None else (in_force,)
 
     def _follows(self, appended: Appended) -> bool:
-        before = self._head.messages if self._head else 0
-        same = appended.before.messages == before and not appended.forked
-        if same and self._head is not None:
-            same = appended.before == self._head
+        message_count = self._head.messages if self._head else 0
+        follows = appended.before.messages == message_count and not appended.forked
+        if follows and self._head is not None:
+            follows = appended.before == self._head
         self._positions.extend(range(appended.before.messages, appended.head.messages))
         self._head = appended.head
-        return same
+        return follows

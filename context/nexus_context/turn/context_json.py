@@ -53,9 +53,10 @@ def context_json(
 
 
 def message_contexts(messages: Sequence[Message], record: Any) -> list[dict[str, Any] | None]:
-    """Of each message of a turn, its part of the turn's record; None for those into which nothing was put.
+    """The part of a turn's record that belongs to each of its messages; None for the others.
 
-    That is the user's message: the last one before the assistant's first. `messages` begin with the turn.
+    Only the user's message has one: the last one before the assistant's first. `messages` begin with the
+    turn.
     """
     contexts: list[dict[str, Any] | None] = [None] * len(messages)
     record = record if isinstance(record, Mapping) else {}
@@ -73,8 +74,8 @@ def file_hashes(snapshot: Snapshot, context: AssembledContext) -> list[dict[str,
     """Path and hash of each file in the system prompt, in its order."""
     paths = dict.fromkeys(fragment.path for fragment in context.prompt.fragments)
     texts = snapshot.layers.texts
-    sent = (path for path in paths if path in texts and not path.startswith(OWN_TEXTS))
-    return [{"path": path, "hash": _hash(texts[path])} for path in sent]
+    sent_paths = (path for path in paths if path in texts and not path.startswith(OWN_TEXTS))
+    return [{"path": path, "hash": _hash(texts[path])} for path in sent_paths]
 
 
 def _system(snapshot: Snapshot, context: AssembledContext) -> dict[str, Any]:

@@ -127,9 +127,17 @@ def fixed_part(
 
 
 def _goes_on_later(snapshot: Snapshot, request: Request, conversation: ContextManager, now: datetime) -> bool:
-    """Whether a loop of tools goes on so late that it is told the time, in a message that is only facts."""
-    last = conversation.last_request
-    if request.message is not None or request.event is not None or last is None or now - last < TELL_AGAIN:
+    """Whether to tell the model the time, since its tools took long.
+
+    The time is then sent in a message that holds only facts.
+    """
+    last_request_at = conversation.last_request
+    if (
+        request.message is not None
+        or request.event is not None
+        or last_request_at is None
+        or now - last_request_at < TELL_AGAIN
+    ):
         return False
     is_loop = ends_with_result(conversation.history.messages)
     return is_loop and freezing.is_frozen(snapshot) and bool(head(snapshot, request, now=now))
@@ -138,8 +146,10 @@ def _goes_on_later(snapshot: Snapshot, request: Request, conversation: ContextMa
 def _must_go_on(
     snapshot: Snapshot, request: Request, model: ModelLimits, conversation: ContextManager
 ) -> bool:
-    """Whether a body must ask the model to continue: its history ends with an answer, and the model refuses
-    that. The text is the turn's message, so that later requests have it, too.
+    """Whether a body must ask the model to continue.
+
+    It must if the history ends with an answer and the model refuses that. The text is the turn's message, so
+    that later requests have it, too.
     """
     messages = conversation.history.messages
     if not messages or messages[-1].role != "assistant" or messages[-1].tool_calls:
@@ -159,7 +169,7 @@ def _answer_tokens(snapshot: Snapshot, request: Request, model: ModelLimits) -> 
 
 
 def answer_room(spent: TokenUsage, model: ModelLimits) -> int:
-    """The tokens that are left in the window for the answer; at least 1, and at least what is reserved.
+    """The tokens that the window has left for the answer; at least the reserve, and at least 1.
 
     Where nobody counted these tokens exactly, a share of them stays free.
     """
@@ -248,14 +258,16 @@ def _deferral(
     options = request.options
     if not options.server_tools:
         return Deferral(offered.tools)
-    sent = EarlierTools()
+    earlier_tools = EarlierTools()
     if conversation is not None:
         frozen = conversation.frozen
         is_same = frozen is not None and frozen.model == model.given and freezing.is_frozen(snapshot)
         tools = frozen.sent.tools if frozen is not None and is_same else ()
-        sent = EarlierTools([tool_sets.name_of(tool) for tool in tools], conversation.history.revealed.names)
+        earlier_tools = EarlierTools(
+            [tool_sets.name_of(tool) for tool in tools], conversation.history.revealed.names
+        )
     room = Room(model, counter, available_tokens(snapshot, request, model))
-    return defer(snapshot, offered.tools, options, room=room, sent=sent)
+    return defer(snapshot, offered.tools, options, room=room, sent=earlier_tools)
 
 
 def fitted_part(

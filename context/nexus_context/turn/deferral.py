@@ -111,10 +111,10 @@ def defer(
     """Which of the tools of a request with these options are sent."""
     names = set(map(name_of, options.server_tools)) - set(map(name_of, options.additional_tools))
     of_servers = {name_of(tool): tool for tool in tools if name_of(tool) in names}
-    others = [tool for tool in tools if name_of(tool) not in of_servers]
+    other_tools = [tool for tool in tools if name_of(tool) not in of_servers]
     definitions = list(of_servers.values())
     began_so = SEARCH in sent.tools and snapshot.effective.get("/tools/defer") == "auto"
-    if not definitions or SEARCH in map(name_of, others):
+    if not definitions or SEARCH in map(name_of, other_tools):
         return Deferral(tools)
     if not began_so and not is_deferred(snapshot, definitions, room):
         return Deferral(tools)
@@ -122,16 +122,16 @@ def defer(
     if searches_tools(form, room.model.given) and not own_server:
         read = set(sent.revealed)
         return Deferral(
-            [*others, _PROVIDER_SEARCH[form], *(tool | {"defer_loading": True} for tool in definitions)],
+            [*other_tools, _PROVIDER_SEARCH[form], *(tool | {"defer_loading": True} for tool in definitions)],
             [tool for name, tool in of_servers.items() if name not in read],
             search=name_of(_PROVIDER_SEARCH[form]),
             revealed=list(of_servers),
         )
-    before = sent.tools if SEARCH in sent.tools else ()
-    revealed = [name for name in dict.fromkeys((*before, *sent.revealed)) if name in of_servers]
+    revealed_before = sent.tools if SEARCH in sent.tools else ()
+    revealed = [name for name in dict.fromkeys((*revealed_before, *sent.revealed)) if name in of_servers]
     return Deferral(
         [
-            *sorted([*others, _search_tool(definitions)], key=name_of),
+            *sorted([*other_tools, _search_tool(definitions)], key=name_of),
             *(of_servers[name] for name in revealed),
         ],
         [tool for name, tool in of_servers.items() if name not in set(revealed)],
@@ -141,7 +141,7 @@ def defer(
 
 
 def unread(tools: Sequence[Tool], form: str, revealed: Container[str]) -> set[str]:
-    """Names of the tools that a body has and the model does not read: a search must refer to them first."""
+    """Names of the tools in a body that the model reads only once a search refers to them."""
     if form in ("openai", "gemini") or not any(tool.get("type") in _SEARCH_TYPES for tool in tools):
         return set()
     return {
@@ -168,15 +168,15 @@ def search(tools: Sequence[Tool], query: str, *, limit: int = MOST_FOUND) -> lis
 
 def search_answer(tools: Sequence[Tool]) -> str:
     """What a model is told of the tools that its search found."""
-    said = texts.table("tool_search")
-    return "\n".join([said["found"], *map(_line, tools)]) if tools else said["none"]
+    sentences = texts.table("tool_search")
+    return "\n".join([sentences["found"], *map(_line, tools)]) if tools else sentences["none"]
 
 
 # ---------------------------------------------------------------- parts
 
 
 def _search_tool(tools: Sequence[Tool]) -> Tool:
-    said = texts.table("tool_search")
+    sentences = texts.table("tool_search")
     lines = list(map(_line, tools))
     if sum(map(len, lines)) > LONGEST_LIST:
         lines = list(map(name_of, tools))
@@ -184,14 +184,14 @@ def _search_tool(tools: Sequence[Tool]) -> Tool:
     for at, line in enumerate(lines):
         length += len(line) + 1
         if length > LONGEST_LIST:
-            lines[at:] = [said["more"].format(count=f"{len(lines) - at:,}")]
+            lines[at:] = [sentences["more"].format(count=f"{len(lines) - at:,}")]
             break
     return {
         "name": SEARCH,
-        "description": "\n".join([said["description"], *lines]),
+        "description": "\n".join([sentences["description"], *lines]),
         "inputSchema": {
             "type": "object",
-            "properties": {"query": {"type": "string", "description": said["query"]}},
+            "properties": {"query": {"type": "string", "description": sentences["query"]}},
             "required": ["query"],
             "additionalProperties": False,
         },

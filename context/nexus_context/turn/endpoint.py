@@ -38,7 +38,7 @@ def endpoint_of(snapshot: Snapshot) -> Endpoint | None:
     if provider not in ADDRESSES:
         return None
     url, variable = get("/provider/base_url"), get("/provider/api_key_env")
-    credentials = {one.variable: one.configured for one in snapshot.contents.credentials}
+    credentials = {credential.variable: credential.configured for credential in snapshot.contents.credentials}
     return Endpoint(
         url=ADDRESSES[provider] if url is None else printable_setting(url, ("provider", "base_url")),
         headers=tuple(get("/provider/headers") or ()),

@@ -91,7 +91,7 @@ def _hook_lines(data: Any) -> list[str]:
     """The data of hooks: by name, one after the other, or as a text."""
     if isinstance(data, Mapping):
         return [f"{name}: {_text(value)}" for name, value in data.items()]
-    return [_text(each) for each in (data if isinstance(data, list | tuple) else (data,))]
+    return [_text(item) for item in (data if isinstance(data, list | tuple) else (data,))]
 
 
 def _text(value: Any) -> str:

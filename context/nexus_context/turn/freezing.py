@@ -101,11 +101,11 @@ def start(
     if frozen is None or reason is not None:
         return _anew(snapshot, conversation, candidate, reason or "first")
     separator = str(snapshot.effective.get("/context/section_separator"))
-    new, sent = candidate.rendered, frozen.sent.tools
-    changes = changes_between(frozen.sent, new, separator=separator, sent=sent)
+    new_rendered, sent_tools = candidate.rendered, frozen.sent.tools
+    changes = changes_between(frozen.sent, new_rendered, separator=separator, sent=sent_tools)
     untold = changes
     if frozen.told is not None:
-        untold = changes_between(frozen.told, new, separator=separator, sent=sent)
+        untold = changes_between(frozen.told, new_rendered, separator=separator, sent=sent_tools)
     if not changes and not untold:
         return Start(frozen.sent, frozen)
     reason = _reason_to_apply(snapshot, conversation, request, candidate, untold=untold, now=now)
@@ -113,24 +113,24 @@ def start(
         return _anew(snapshot, conversation, candidate, reason)
     if not untold or now is None or not takes_memory(request):
         return Start(frozen.sent, frozen, changes=changes, untold=untold)
-    told = msgspec.structs.replace(frozen, told=new)
+    told_frozen = msgspec.structs.replace(frozen, told=new_rendered)
     note = Note(note_of(untold), frozen.number)
-    return Start(frozen.sent, told, changes=changes, untold=untold, note=note)
+    return Start(frozen.sent, told_frozen, changes=changes, untold=untold, note=note)
 
 
 def _with_revealed(frozen: Frozen | None, candidate: Candidate) -> Frozen | None:
     """The state with the tools behind its own that were revealed since."""
     if frozen is None or not candidate.revealed:
         return frozen
-    sent = {name_of(tool) for tool in frozen.sent.tools}
+    sent_names = {name_of(tool) for tool in frozen.sent.tools}
     tools = {name_of(tool): tool for tool in candidate.rendered.tools}
-    more = [tools[name] for name in candidate.revealed if name not in sent]
-    if candidate.search not in sent or not more:
+    revealed_tools = [tools[name] for name in candidate.revealed if name not in sent_names]
+    if candidate.search not in sent_names or not revealed_tools:
         return frozen
     return msgspec.structs.replace(
         frozen,
-        sent=_with_tools(frozen.sent, more),
-        told=None if frozen.told is None else _with_tools(frozen.told, more),
+        sent=_with_tools(frozen.sent, revealed_tools),
+        told=None if frozen.told is None else _with_tools(frozen.told, revealed_tools),
     )
 
 
@@ -160,10 +160,12 @@ def _reason_at_once(snapshot: Snapshot, frozen: Frozen | None, candidate: Candid
         return "refused"
     for name in candidate.brought:
         tool = offered.get(name)
-        before = earlier.get(name)
-        if tool is None or before == tool:
+        earlier_tool = earlier.get(name)
+        if tool is None or earlier_tool == tool:
             continue
-        if before is None or (name != candidate.search and sent_fields(before) != sent_fields(tool)):
+        if earlier_tool is None or (
+            name != candidate.search and sent_fields(earlier_tool) != sent_fields(tool)
+        ):
             return "tools"
     return None
 
@@ -184,9 +186,9 @@ def _reason_to_apply(
         return "untold"
     if history.opaque:
         return None
-    last = conversation.last_request
+    last_request_at = conversation.last_request
     lifetime: Lifetime = snapshot.effective.get("/context/cache_ttl")
-    if now is not None and last is not None and now - last > LIFETIMES[lifetime]:
+    if now is not None and last_request_at is not None and now - last_request_at > LIFETIMES[lifetime]:
         return "cold"
     return "short" if untold and _is_short(conversation, candidate, untold, lifetime) else None
 
@@ -211,9 +213,9 @@ def _tokens_from_change(before: Rendered, now: Rendered, counter: TokenCounter) 
     prompt_tokens = fragment_tokens(now.prompt, counter)
     if before.tools is not now.tools and list(before.tools) != list(now.tools):
         return sum(prompt_tokens) + sum(row.tokens for row in tool_rows(now.tools, counter))
-    same = first_difference(before.prompt.text, now.prompt.text)
+    common_length = first_difference(before.prompt.text, now.prompt.text)
     return sum(
         tokens
         for fragment, tokens in zip(now.prompt.fragments, prompt_tokens, strict=True)
-        if fragment.span.end > same
+        if fragment.span.end > common_length
     )

@@ -275,7 +275,11 @@ class Git:
 
 def visible_name(name: str) -> str:
     """A name by rule 9."""
-    plain = name if name.isprintable() else "".join(one if one.isprintable() else "\ufffd" for one in name)
+    plain = (
+        name
+        if name.isprintable()
+        else "".join(character if character.isprintable() else "\ufffd" for character in name)
+    )
     return plain if len(plain) <= MAX_NAME else f"{plain[: MAX_NAME - 1]}…"
 
 
@@ -314,10 +318,10 @@ def _read_head(repository: Repository) -> str:
 def _upwards(directory: str) -> Iterator[str]:
     while True:
         yield directory
-        above = os.path.dirname(directory)
-        if above == directory:
+        parent = os.path.dirname(directory)
+        if parent == directory:
             return
-        directory = above
+        directory = parent
 
 
 def _directory(top: str, dot: str) -> str | None:
@@ -356,9 +360,9 @@ def _filters_off(names: bytes | None) -> list[str] | None:
 
 
 def _prefix(repository: Repository, folder: str) -> str:
-    """The folder's path from the top of the working tree, as git writes it: with `/`, and one at its end."""
-    below = os.path.relpath(real_path(folder), repository.top)
-    return "" if below == os.curdir else below.replace(os.sep, "/") + "/"
+    """The folder's path in the working tree as git writes it: with `/` between and at the end."""
+    relative_path = os.path.relpath(real_path(folder), repository.top)
+    return "" if relative_path == os.curdir else relative_path.replace(os.sep, "/") + "/"
 
 
 def _parsed(output: bytes, head_state: GitState, prefix: str) -> GitState:
@@ -386,10 +390,10 @@ def _parsed(output: bytes, head_state: GitState, prefix: str) -> GitState:
 
 def _changes(entries: Sequence[bytes], prefix: str) -> Changes:
     staged = unstaged = untracked = conflicts = 0
-    first: dict[bytes, list[bytes]] = {kind: [] for kind in (b"u", b"1", b"?")}
+    first_entries: dict[bytes, list[bytes]] = {kind: [] for kind in (b"u", b"1", b"?")}
     for entry in entries:
         kind = entry[:1]
-        if kind not in first:
+        if kind not in first_entries:
             continue
         if kind == b"u":
             conflicts += 1
@@ -398,10 +402,10 @@ def _changes(entries: Sequence[bytes], prefix: str) -> Changes:
         else:
             staged += entry[2:3] != b"."
             unstaged += entry[3:4] != b"."
-        if len(first[kind]) < MOST_FILES:
-            first[kind].append(entry)
-    total = sum(1 for entry in entries if entry[:1] in first)
-    shown_first = [*first[b"u"], *first[b"1"], *first[b"?"]][:MOST_FILES]
+        if len(first_entries[kind]) < MOST_FILES:
+            first_entries[kind].append(entry)
+    total = sum(1 for entry in entries if entry[:1] in first_entries)
+    shown_first = [*first_entries[b"u"], *first_entries[b"1"], *first_entries[b"?"]][:MOST_FILES]
     return Changes(
         total, staged, unstaged, untracked, conflicts=conflicts, files=tuple(_lines(shown_first, prefix))
     )

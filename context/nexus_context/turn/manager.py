@@ -183,9 +183,9 @@ class ContextManager(MessageMethods):
         """
         batch = coercion.messages_from(messages)
         coercion.check_usage(usage)
-        told = self._told
+        told_at = self._told
         if self._clock is not None:
-            batch, told = with_times(batch, self._clock(), told)
+            batch, told_at = with_times(batch, self._clock(), told_at)
         turn = self.requests.bind(batch, self.history)
         split, request = turn.split, turn.request
         batch = tuple(split.messages)
@@ -195,7 +195,7 @@ class ContextManager(MessageMethods):
         at = request.at if request is not None and proposal is not None else None
         if self._session is None or not (batch or split.summary):
             self._take(self._state.append(batch))
-            self._told = told
+            self._told = told_at
             if batch:
                 self.requests.settle(turn)
                 self.freeze(frozen, at=at)
@@ -204,13 +204,13 @@ class ContextManager(MessageMethods):
             return
         opening = self.history.messages[0] if not self._stored else None
         counted = self._counted([*([opening] if opening else []), *batch])
-        first = counted.pop(0) if opening else None
+        counted_opening = counted.pop(0) if opening else None
         changed = msgspec.UNSET if frozen is self._frozen else frozen_text(frozen)
         summary = None if split.summary is None else self._counted([split.summary])[0]
         follows = self._session.append(
             counted,
             counter=self.counter.name,
-            opening=first,
+            opening=counted_opening,
             frozen=changed,
             compaction=self._session.server_compaction(summary, split.kept),
             report=report,
@@ -218,7 +218,7 @@ class ContextManager(MessageMethods):
             basis=self._request_basis(request),
         )
         self._correct(report)
-        self._stored, self._told = True, told
+        self._stored, self._told = True, told_at
         if follows:
             self._take(self._state.append(batch))
             self.requests.settle(turn)
@@ -298,10 +298,10 @@ class ContextManager(MessageMethods):
         view = self._view(looking=False)
         if view.over:
             raise overflow(view, self._own_budget().available, is_assumed=self._own.is_assumed)
-        sent = view.sound_messages().messages
+        messages = view.sound_messages().messages
         if self._own.system_prompt:
-            sent.insert(0, Message("system", self._own.system_prompt))
-        return sent
+            messages.insert(0, Message("system", self._own.system_prompt))
+        return messages
 
     def get_token_usage(self) -> TokenUsage:
         """What `build_messages` and the tools cost, row by row."""
@@ -414,7 +414,7 @@ class ContextManager(MessageMethods):
         """The ids of the compactions that can be undone, oldest first."""
         if self._session is not None:
             return [*self._session.compactions]
-        return [one.id for one in self._state.compactions]
+        return [compaction.id for compaction in self._state.compactions]
 
     def undo_compaction(self, compaction: str | None = None) -> None:
         """Undo the last compaction, or the one of an id with all later ones; later messages stay.
@@ -434,9 +434,9 @@ class ContextManager(MessageMethods):
             self._take(self._state.undo(compaction))
         for undone in reversed(ids):
             if undone not in self.compactions and undone in self._prompts:
-                before, after = self._prompts.pop(undone)
-                if self._own.system_prompt == after:
-                    self.set_system_prompt(before)
+                prompt_before, prompt_after = self._prompts.pop(undone)
+                if self._own.system_prompt == prompt_after:
+                    self.set_system_prompt(prompt_before)
 
     # ------------------------------------------------------------ for assembly
 
@@ -476,8 +476,15 @@ class ContextManager(MessageMethods):
         history = History([opening_message(started or local_time())])
         if stored is not None:
             messages, name = stored.messages, self.counter.name
-            tokens = [one.tokens if one.counter == name else self._tokens(one.message) for one in messages]
-            history = History.restored([one.message for one in messages], tokens, name, Gap(0, 0, 0))
+            tokens = [
+                stored_message.tokens
+                if stored_message.counter == name
+                else self._tokens(stored_message.message)
+                for stored_message in messages
+            ]
+            history = History.restored(
+                [stored_message.message for stored_message in messages], tokens, name, Gap(0, 0, 0)
+            )
         self._take(self._state.restore(history))
         self.freeze(frozen_of(self._session.frozen))
         self._correct(None)
@@ -490,8 +497,8 @@ class ContextManager(MessageMethods):
         if request is not None:
             return report_behind(request, self.history, usage, batch, correction=self.correction)
         total = self.get_token_usage().total
-        own = Estimate(family_of_counter(self.counter).name, total, True, any(self.prompt_and_tools))
-        return report_of(usage, own, batch, [*map(self._tokens, batch)], correction=self.correction)
+        estimate = Estimate(family_of_counter(self.counter).name, total, True, any(self.prompt_and_tools))
+        return report_of(usage, estimate, batch, [*map(self._tokens, batch)], correction=self.correction)
 
     def _correct(self, report: "UsageReport | None") -> None:
         """Correct totals by what a provider counted; with a ledger, by all that it has."""
@@ -517,8 +524,8 @@ class ContextManager(MessageMethods):
             return
         from nexus_context.conversation.compaction.run import new_id
 
-        kept = self.history.with_leading(self.history.messages[len(self.history) - split.kept :])
-        self._take(self._state.compact(new_id(), [split.summary, *kept], self.counter))
+        kept_messages = self.history.with_leading(self.history.messages[len(self.history) - split.kept :])
+        self._take(self._state.compact(new_id(), [split.summary, *kept_messages], self.counter))
 
     def _store_compaction(
         self, compaction: str, summary: Message, preserved: Sequence[Message], receipt: Any

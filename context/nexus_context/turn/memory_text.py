@@ -80,33 +80,37 @@ def place(
     if not items:
         return PlacedMemory(fixed, None)
     bare = sum(row.tokens for row in fixed.after)
-    new = [item if item.source == "message" or not view.has_item(_hash(item)) else None for item in items]
-    chosen = _chosen(new, fixed.counter, room) if takes_memory(request) else {}
+    new_items = [
+        item if item.source == "message" or not view.has_item(_hash(item)) else None for item in items
+    ]
+    chosen = _chosen(new_items, fixed.counter, room) if takes_memory(request) else {}
     while chosen:
         with_memory = _with(snapshot, request, fixed, _block(chosen, items), now=now)
-        over = sum(row.tokens for row in with_memory.after) - bare - room
-        if over <= 0:
-            return PlacedMemory(with_memory, _report(items, new, chosen, with_memory))
-        chosen = _less(items, chosen, fixed.counter, over)
-    return PlacedMemory(fixed, _report(items, new, {}, fixed))
+        excess = sum(row.tokens for row in with_memory.after) - bare - room
+        if excess <= 0:
+            return PlacedMemory(with_memory, _report(items, new_items, chosen, with_memory))
+        chosen = _less(items, chosen, fixed.counter, excess)
+    return PlacedMemory(fixed, _report(items, new_items, {}, fixed))
 
 
 def _report(
-    items: Sequence[MemoryItem], new: Sequence[MemoryItem | None], chosen: Chosen, fixed: FixedPart
+    items: Sequence[MemoryItem], new_items: Sequence[MemoryItem | None], chosen: Chosen, fixed: FixedPart
 ) -> dict[str, Any]:
     """Labels of the items that are sent, and of those that are not; ids of the delivered messages.
 
-    `new` has None in place of an item that an earlier message has.
+    `new_items` has None in place of an item that an earlier message has.
     """
     report: dict[str, Any] = {
-        "included": [item.label for place, item in enumerate(items) if place in chosen],
-        "dropped": [item.label for place, item in enumerate(new) if item is not None and place not in chosen],
+        "included": [item.label for index, item in enumerate(items) if index in chosen],
+        "dropped": [
+            item.label for index, item in enumerate(new_items) if item is not None and index not in chosen
+        ],
         "tokens": sum(row.tokens for row in fixed.after if row.category == "memory"),
     }
-    cut = [item.label for place, item in sorted(chosen.items()) if item.text != items[place].text]
-    sent = [item.id for _, item in sorted(chosen.items()) if item.id is not None]
-    earlier = [item.label for place, item in enumerate(items) if new[place] is None]
-    optional = {"shortened": cut, "messages": sent, "sentBefore": earlier}
+    cut = [item.label for index, item in sorted(chosen.items()) if item.text != items[index].text]
+    message_ids = [item.id for _, item in sorted(chosen.items()) if item.id is not None]
+    earlier = [item.label for index, item in enumerate(items) if new_items[index] is None]
+    optional = {"shortened": cut, "messages": message_ids, "sentBefore": earlier}
     return report | {name: values for name, values in optional.items() if values}
 
 
@@ -115,25 +119,31 @@ def _chosen(items: Sequence[MemoryItem | None], counter: TokenCounter, room: int
     room += JOINED * len(items) - counter.count(_block({}, ()).text)
     chosen: Chosen = {}
     headed: set[str] = set()
-    new = [(place, item) for place, item in enumerate(items) if item is not None and item.text.strip()]
-    for place, item in sorted(new, key=lambda one: -one[1].priority):
+    indexed_items = [
+        (index, item) for index, item in enumerate(items) if item is not None and item.text.strip()
+    ]
+    for index, item in sorted(indexed_items, key=lambda pair: -pair[1].priority):
         title = 0 if item.source in headed else counter.count(_title(item))
         tokens = counter.count(f"{GAP}{_safe(item.text)}") + title
         if tokens > room:
             short = _short(item, counter, room - title)
-            return chosen | ({place: short} if short is not None else {})
+            return chosen | ({index: short} if short is not None else {})
         headed.add(item.source)
-        chosen[place] = item
+        chosen[index] = item
         room -= tokens
     return chosen
 
 
 def _less(items: Sequence[MemoryItem], chosen: Chosen, counter: TokenCounter, over: int) -> Chosen:
-    """The same with the least item shortened by a little more than `over` tokens, or without it."""
-    place, last = next(reversed(chosen.items()))
-    rest = {each: item for each, item in chosen.items() if each != place}
-    short = _short(items[place], counter, counter.count(last.text) - over - JOINED)
-    return rest if short is None or len(short.text) >= len(last.text) else {**rest, place: short}
+    """Shorten the least important item by a little more than `over` tokens, or leave it out."""
+    index, last_item = next(reversed(chosen.items()))
+    remaining_items = {item_index: item for item_index, item in chosen.items() if item_index != index}
+    short = _short(items[index], counter, counter.count(last_item.text) - over - JOINED)
+    return (
+        remaining_items
+        if short is None or len(short.text) >= len(last_item.text)
+        else {**remaining_items, index: short}
+    )
 
 
 def _short(item: MemoryItem, counter: TokenCounter, room: int) -> MemoryItem | None:
@@ -141,13 +151,13 @@ def _short(item: MemoryItem, counter: TokenCounter, room: int) -> MemoryItem | N
     if room < LEAST:
         return None
     size = max(counter.count(item.text), 1)
-    most = len(item.text) * room // size
+    max_characters = len(item.text) * room // size
     for _ in range(_ATTEMPTS):
-        text = shorten_text(item.text, max(most - _mark(), _FEW))
+        text = shorten_text(item.text, max(max_characters - _mark(), _FEW))
         tokens = counter.count(text)
         if tokens <= room:
             return msgspec.structs.replace(item, text=text)
-        most = int(most * room * _AIM / tokens)
+        max_characters = int(max_characters * room * _AIM / tokens)
     return None
 
 
@@ -158,14 +168,14 @@ def _mark() -> int:
 def _block(chosen: Chosen, items: Sequence[MemoryItem]) -> _Block:
     """The items by source, each source under its heading, in their given order."""
     text = f"{_START}\n{texts.text('memory_head')}"
-    ordered = sorted(chosen.items(), key=lambda one: (ORDER.index(one[1].source), one[0]))
+    ordered = sorted(chosen.items(), key=lambda pair: (ORDER.index(pair[1].source), pair[0]))
     ends: list[int] = []
-    before = ""
+    previous_source = ""
     for _, item in ordered:
-        text += (_title(item) if item.source != before else "") + GAP + _safe(item.text)
-        before = item.source
+        text += (_title(item) if item.source != previous_source else "") + GAP + _safe(item.text)
+        previous_source = item.source
         ends.append(len(text))
-    hashes = tuple(_hash(item) for place, item in ordered if item.text == items[place].text)
+    hashes = tuple(_hash(item) for index, item in ordered if item.text == items[index].text)
     return _Block(f"{text}\n{_END}", tuple(item for _, item in ordered), tuple(ends), hashes)
 
 
@@ -201,5 +211,7 @@ def _with(
         UsageRow("memory", item.label, tokens, counter.exact, path=item.path, span=item.span)
         for item, tokens in zip(block.items, counts, strict=True)
     ]
-    rest = event_rows(snapshot, request, current, counter, now=now, shape=fixed.shape, memory=sum(counts))
-    return msgspec.structs.replace(fixed, current=current, after=(*rows, *rest))
+    other_rows = event_rows(
+        snapshot, request, current, counter, now=now, shape=fixed.shape, memory=sum(counts)
+    )
+    return msgspec.structs.replace(fixed, current=current, after=(*rows, *other_rows))

@@ -62,17 +62,15 @@ class MessageMethods(ABC):
         return dropped
 
     def fix_orphaned_tool_calls(self) -> None:
-        """Give each call that has no result right behind it one that says so, as a request does anyway."""
+        """Add a result that says so behind each call without a result, as requests do anyway."""
         self.history.needs_all()
         missing = missing_results(self.history.messages)
-        before = len(self.history)
+        count_before = len(self.history)
         self.add([result for _, result in missing])
-        if len(self.history) != before + len(
-            missing
-        ):  # another program wrote to the session: it is read anew
-            return
-        places = [(index, 1) for index in range(before)] + [(place, 0) for place, _ in missing]
-        self._arrange(sorted(range(len(places)), key=places.__getitem__))
+        if len(self.history) != count_before + len(missing):
+            return  # another program wrote to the session: it was read anew
+        sort_keys = [(index, 1) for index in range(count_before)] + [(position, 0) for position, _ in missing]
+        self._arrange(sorted(range(len(sort_keys)), key=sort_keys.__getitem__))
 
     def ensure_assistant_after_tool_results(self) -> bool:
         """Add a note of the assistant if the last messages are calls with all their results.

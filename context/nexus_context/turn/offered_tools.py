@@ -36,10 +36,10 @@ def offered_tools(snapshot: Snapshot, options: Options, model: ModelLimits) -> O
         snapshot, options.skills, skip_skills=options.skip_skills, skill_filter=options.skill_filter
     )
     rules = _tool_rules(snapshot, options)
-    own = [*_memory_tools(options), *_skill_tools(snapshot, options), *_agent_tools(snapshot, options)]
+    own_tools = [*_memory_tools(options), *_skill_tools(snapshot, options), *_agent_tools(snapshot, options)]
     selection = tool_sets.select(
-        [tool for one in active for tool in one.skill.tools],
-        own,
+        [tool for layer_skill in active for tool in layer_skill.skill.tools],
+        own_tools,
         options.server_tools,
         options.additional_tools,
         rules=rules,
@@ -48,12 +48,14 @@ def offered_tools(snapshot: Snapshot, options: Options, model: ModelLimits) -> O
     if not model.can("tools"):
         reason = NO_TOOLS.format(model=model.given)
         tools, left_out = [], left_out | {tool_sets.name_of(tool): reason for tool in tools}
-    brought = {tool_sets.name_of(tool) for tool in (*own, *options.server_tools, *options.additional_tools)}
+    brought = {
+        tool_sets.name_of(tool) for tool in (*own_tools, *options.server_tools, *options.additional_tools)
+    }
     return OfferedTools(tools, left_out, brought, rules)
 
 
 def permissions(snapshot: Snapshot, options: Options, left_out: Mapping[str, str]) -> dict[str, Any]:
-    """What the model's tools may do: the level, patterns of what is allowed and denied, and what is approved.
+    """The permissions of the model's tools: level, allowed and denied patterns, approved tools.
 
     `left_out` are the tools that are not offered.
     """
@@ -77,7 +79,12 @@ def _approved(snapshot: Snapshot, options: Options, left_out: Mapping[str, str])
     active = active_skills(
         snapshot, options.skills, skip_skills=options.skip_skills, skill_filter=options.skill_filter
     )
-    named = dict.fromkeys(tool for one in active if one.layer == GLOBAL for tool in one.skill.allowed_tools)
+    named = dict.fromkeys(
+        tool
+        for layer_skill in active
+        if layer_skill.layer == GLOBAL
+        for tool in layer_skill.skill.allowed_tools
+    )
     off = Patterns((*rules.disabled, *rules.deny))
     names = {tool: tool.partition("(")[0] for tool in named}
     return [tool for tool, name in names.items() if name not in left_out and not off.matches(name)]

@@ -103,7 +103,7 @@ def _common(before: Prefix, now: Prefix, counter: TokenCounter) -> tuple[int, _C
     """Tokens in common, and what ends them; None if nothing of `before` changed."""
     if before.model.given != now.model.given:
         return 0, ("model", f"{before.model.given or 'no model'} → {now.model.given or 'no model'}", None)
-    tools = _same(before.tools, now.tools)
+    tools = _count_equal(before.tools, now.tools)
     reused = sum(now.tool_tokens[:tools])
     if tools < max(len(before.tools), len(now.tools)):
         names = now.tool_names if tools < len(now.tools) else before.tool_names
@@ -122,10 +122,12 @@ def _prompt_break(before: Prompt, now: Prompt, tokens: Sequence[int]) -> tuple[i
     """Tokens before the first fragment that differs, and that fragment, or the one that was removed."""
     common = first_difference(before.text, now.text)
     ends = [fragment.span.end <= common for fragment in now.fragments]
-    reused = sum(count for count, same in zip(tokens, ends, strict=True) if same)
-    old = next((fragment for fragment in before.fragments if fragment.span.end > common), None)
-    if old is not None and (common == len(now.text) or _source(old) not in map(_source, now.fragments)):
-        return reused, old
+    reused = sum(count for count, is_common in zip(tokens, ends, strict=True) if is_common)
+    old_fragment = next((fragment for fragment in before.fragments if fragment.span.end > common), None)
+    if old_fragment is not None and (
+        common == len(now.text) or _source(old_fragment) not in map(_source, now.fragments)
+    ):
+        return reused, old_fragment
     return reused, next(fragment for fragment in now.fragments if fragment.span.end > common)
 
 
@@ -133,63 +135,73 @@ def _source(fragment: Fragment) -> tuple[str, str | None, str | None]:
     return fragment.section, fragment.layer, fragment.path
 
 
-def first_difference(one: str, other: str) -> int:
+def first_difference(text: str, other_text: str) -> int:
     """The length of the common beginning of two texts."""
-    same, most = 0, min(len(one), len(other))
-    while same < most:
-        middle = (same + most + 1) // 2
-        if one[same:middle] == other[same:middle]:
-            same = middle
+    low, high = 0, min(len(text), len(other_text))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if text[low:middle] == other_text[low:middle]:
+            low = middle
         else:
-            most = middle - 1
-    return same
+            high = middle - 1
+    return low
 
 
 def _history_break(before: Prefix, now: Prefix, counter: TokenCounter) -> tuple[int, str]:
     """Tokens of the messages in common, and what ends them; "" if all of `before` is still there."""
-    old, new = before.view, now.view
-    if old.history is not new.history:
+    old_view, new_view = before.view, now.view
+    if old_view.history is not new_view.history:
         # it was read again, or replaced: message by message
-        sent = [*before.view.messages(), *before.ending]
-        same = _same(sent, new.messages())
+        sent_messages = [*before.view.messages(), *before.ending]
+        equal_messages = _count_equal(sent_messages, new_view.messages())
         label = "the conversation was cleared, compacted or restored"
-        return sum(new.sizes(counter)[:same]), "" if same == len(sent) else label
-    same_cut = (old.head, old.start, old.note, old.anchor) == (new.head, new.start, new.note, new.anchor)
+        is_whole = equal_messages == len(sent_messages)
+        return sum(new_view.sizes(counter)[:equal_messages]), "" if is_whole else label
+    same_cut = (old_view.head, old_view.start, old_view.note, old_view.anchor) == (
+        new_view.head,
+        new_view.start,
+        new_view.note,
+        new_view.anchor,
+    )
     changed = [
         index
-        for index in {*old.replaced, *new.replaced}
-        if index < old.end and old.replaced.get(index) != new.replaced.get(index)
+        for index in {*old_view.replaced, *new_view.replaced}
+        if index < old_view.end and old_view.replaced.get(index) != new_view.replaced.get(index)
     ]
     if same_cut and not changed:
-        return _tokens_before(new, old.end, counter) + _appended_tokens(before, new, counter), ""
-    if same_cut and all(new.history.messages[index].role == "tool" for index in changed):
-        return _tokens_before(new, min(changed), counter), "a long tool result was shortened"
-    moved = new.removed - old.removed
+        appended_tokens = _appended_tokens(before, new_view, counter)
+        return _tokens_before(new_view, old_view.end, counter) + appended_tokens, ""
+    if same_cut and all(new_view.history.messages[index].role == "tool" for index in changed):
+        return _tokens_before(new_view, min(changed), counter), "a long tool result was shortened"
+    moved = new_view.removed - old_view.removed
     label = "the cut moved" + (f": {moved:,} more messages are not sent" if moved > 0 else "")
     if same_cut:
         label = "event and memory text of earlier turns is not sent any more"
-    appended = _same(before.ending, new.history.sent[old.end : old.end + len(before.ending)])
-    sent = [*old.messages(), *before.ending[:appended]]
-    same = _same(sent, new.messages())
-    return sum(new.sizes(counter)[:same]), "" if same == len(sent) else label
+    appended = _count_equal(
+        before.ending, new_view.history.sent[old_view.end : old_view.end + len(before.ending)]
+    )
+    sent_messages = [*old_view.messages(), *before.ending[:appended]]
+    equal_messages = _count_equal(sent_messages, new_view.messages())
+    is_whole = equal_messages == len(sent_messages)
+    return sum(new_view.sizes(counter)[:equal_messages]), "" if is_whole else label
 
 
 def _appended_tokens(before: Prefix, now: View, counter: TokenCounter) -> int:
     """Tokens of the messages that ended the request before, and that the history has by now."""
-    sent, sums, end = now.history.sent, now.history.sums(counter), before.view.end
-    same = _same(before.ending, sent[end : min(now.end, end + len(before.ending))])
-    return sums[end + same] - sums[end] + _added(now, end, end + same)
+    sent_messages, sums, end = now.history.sent, now.history.sums(counter), before.view.end
+    equal_messages = _count_equal(before.ending, sent_messages[end : min(now.end, end + len(before.ending))])
+    return sums[end + equal_messages] - sums[end] + _added(now, end, end + equal_messages)
 
 
 def _tokens_before(view: View, index: int, counter: TokenCounter) -> int:
     """Tokens of what is sent before the message of that index, which is not before the cut."""
     sums = view.history.sums(counter)
-    after = sums[view.end] - sums[index] + _added(view, index, view.end)
+    tokens_after = sums[view.end] - sums[index] + _added(view, index, view.end)
     for at, message in view.replaced.items():
         if at >= index:
             size = count_message(counter, content_of(message), message.tool_calls, message.role)
-            after += size - (sums[at + 1] - sums[at])
-    return view.tokens - view.repair_tokens - after
+            tokens_after += size - (sums[at + 1] - sums[at])
+    return view.tokens - view.repair_tokens - tokens_after
 
 
 def _added(view: View, start: int, end: int) -> int:
@@ -197,10 +209,10 @@ def _added(view: View, start: int, end: int) -> int:
     return sum(tokens for index, tokens in view.added.items() if start <= index < end)
 
 
-def _same(before: Sequence[object], now: Sequence[object]) -> int:
+def _count_equal(before: Sequence[object], now: Sequence[object]) -> int:
     """How many leading elements are equal."""
-    for index, (one, other) in enumerate(zip(before, now, strict=False)):
-        if one != other:
+    for index, (previous, current) in enumerate(zip(before, now, strict=False)):
+        if previous != current:
             return index
     return min(len(before), len(now))
 

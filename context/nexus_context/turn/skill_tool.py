@@ -21,7 +21,7 @@ def definitions(
 ) -> list[dict[str, Any]]:
     """The tool, if the request offers a skill."""
     offered = () if skip_skills else offered_skills(snapshot, skill_filter=skill_filter)
-    names = [one.skill.name for one in offered]
+    names = [layer_skill.skill.name for layer_skill in offered]
     if not names:
         return []
     descriptions = texts.table("skill_read_tool")

@@ -40,12 +40,16 @@ def prompt_rows(prompt: Prompt, counts: Sequence[int], counter: TokenCounter) ->
 
 
 def _source(fragments: Sequence[Fragment]) -> tuple[str | None, Span | None]:
-    """The file of the first fragment with a source text, and the range of that file's fragments in it."""
-    first = next((one for one in fragments if one.source.start < one.source.end), fragments[0])
-    if first.path is None:
+    """The file of the first fragment with a source text, and the range that its fragments cover."""
+    first_fragment = next(
+        (fragment for fragment in fragments if fragment.source.start < fragment.source.end), fragments[0]
+    )
+    if first_fragment.path is None:
         return None, None
-    mine = [one.source for one in fragments if one.path == first.path]
-    return first.path, Span(min(span.start for span in mine), max(span.end for span in mine))
+    own_spans = [fragment.source for fragment in fragments if fragment.path == first_fragment.path]
+    return first_fragment.path, Span(
+        min(span.start for span in own_spans), max(span.end for span in own_spans)
+    )
 
 
 def event_rows(
@@ -68,7 +72,9 @@ def event_rows(
     git = 0 if now is None else _git_tokens(snapshot, request, content, counter, now=now)
     changes = _note_tokens(current, content, counter)
     tokens = count_message(counter, content, current.tool_calls, current.role) - memory - git - changes
-    images = isinstance(content, list) and any(isinstance(one, dict) and is_estimated(one) for one in content)
+    images = isinstance(content, list) and any(
+        isinstance(part, dict) and is_estimated(part) for part in content
+    )
     added = added_tokens(current, counter, shape) if changes or current.name else 0
     parts = (("git state", git), (CHANGES, changes + added if changes else 0))
     part_rows = (UsageRow("event", label, size, counter.exact) for label, size in parts if size)

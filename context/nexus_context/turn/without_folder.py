@@ -26,9 +26,11 @@ def without_folder(conversation: ContextManager, request: Request) -> tuple[Snap
     text = _SEPARATOR.join(filter(None, (prompt, options.additional_system_prompt)))
     fragment = Fragment("custom", None, "system prompt", Span(0, len(text)), path=None, source=Span(0, 0))
     snapshot = _snapshot(conversation.config, options.model or conversation.model)
-    own = msgspec.structs.replace(snapshot, prompt=Prompt(text, (fragment,) if text else ()), is_fixed=True)
+    conversation_snapshot = msgspec.structs.replace(
+        snapshot, prompt=Prompt(text, (fragment,) if text else ()), is_fixed=True
+    )
     options = msgspec.structs.replace(options, additional_tools=[*tools, *options.additional_tools])
-    return own, msgspec.structs.replace(request, options=options)
+    return conversation_snapshot, msgspec.structs.replace(request, options=options)
 
 
 @functools.lru_cache(maxsize=16)

@@ -142,10 +142,10 @@ class _Outline:
             return None if _NO_TITLE.match(title) else (1 if "=" in line else 2, title.strip())
         if self._rst and 1 <= len(lines) <= 2 and _RULE.match(line) and len(line) >= _SHORTEST_RULE:
             title = self._text[lines[-1].start : lines[-1].end]
-            above = self._text[lines[0].start : lines[0].end] if len(lines) == 2 else None
-            if above not in (None, line) or _RULE.match(title) or len(title.strip()) > len(line):
+            overline = self._text[lines[0].start : lines[0].end] if len(lines) == 2 else None
+            if overline not in (None, line) or _RULE.match(title) or len(title.strip()) > len(line):
                 return None
-            rule = (line[0], above is not None)
+            rule = (line[0], overline is not None)
             if rule not in self._rules:
                 self._rules.append(rule)
             return self._rules.index(rule) + 1, title.strip()
@@ -156,7 +156,7 @@ class _Outline:
         while self._above and self._above[-1][0] >= level:
             self._above.pop()
         self._above.append((level, title))
-        heading = tuple(each for _, each in self._above if each)
+        heading = tuple(outer_title for _, outer_title in self._above if outer_title)
         self._sections.append(_Section(level, heading, [], end))
 
     def _close(self) -> None:
@@ -173,13 +173,13 @@ def _front_matter(lines: list[str]) -> int:
 
 
 def _with_lone_headings(sections: list[_Section]) -> Iterator[_Section]:
-    before: list[Span] = []  # headings that wait for the next section
+    pending: list[Span] = []  # headings that wait for the next section
     for section, next_section in zip_longest(sections, sections[1:]):
-        section.blocks[:0] = before
-        before = []
+        section.blocks[:0] = pending
+        pending = []
         alone = section.blocks[-1].end <= section.title_end
         if alone and next_section is not None and next_section.level > section.level:
-            before = section.blocks
+            pending = section.blocks
         else:
             yield section
 
@@ -214,8 +214,8 @@ def _pieces(text: str, block: Span) -> Iterator[Span]:
             cut = _white(text, bare.start, bare.start + LONGEST)
             piece = text[bare.start : cut]
             yield Span(bare.start, bare.start + len(piece.rstrip()))
-            rest = text[cut : bare.end]
-            bare = Span(bare.end - len(rest.lstrip()), bare.end)
+            remaining = text[cut : bare.end]
+            bare = Span(bare.end - len(remaining.lstrip()), bare.end)
         if bare.end > bare.start:
             yield bare
 

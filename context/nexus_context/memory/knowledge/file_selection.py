@@ -133,7 +133,7 @@ class Settings(msgspec.Struct, frozen=True):
 
     def covers(self, path: str) -> bool:
         """Whether the settings select a file at this absolute path."""
-        return any(place.covers(path) for place in self.places)
+        return any(knowledge_path.covers(path) for knowledge_path in self.places)
 
 
 def settings_of(layers: Layers, user_home: str) -> tuple[Settings, tuple[Problem, ...]]:
@@ -150,17 +150,17 @@ def settings_of(layers: Layers, user_home: str) -> tuple[Settings, tuple[Problem
             layer = next((layer for layer in layers.layers if layer.name == entry.layer), None)
             if layer is None or entry.document is None or entry.ignored:
                 continue
-            place = _place(layer, str(name), entry, user_home)
-            reason = _refusal(layer, place)
+            knowledge_path = _knowledge_path(layer, str(name), entry, user_home)
+            reason = _refusal(layer, knowledge_path)
             if reason is None:
-                places.append(place)
+                places.append(knowledge_path)
             else:
-                problems.append(problem(place, "config.scope", f"This path is ignored: {reason}."))
-    top_k, most = values.get("top_k"), values.get("max_tokens")
+                problems.append(problem(knowledge_path, "config.scope", f"This path is ignored: {reason}."))
+    top_k, max_tokens = values.get("top_k"), values.get("max_tokens")
     return Settings(
         tuple(places),
         TOP_K if top_k is None else top_k,
-        MAX_TOKENS if most is None else most,
+        MAX_TOKENS if max_tokens is None else max_tokens,
         embeddings=_embeddings(layers, user_home) if places else None,
     ), tuple(problems)
 
@@ -196,9 +196,9 @@ def settings_for(*paths: str, top_k: int = TOP_K, max_tokens: int = MAX_TOKENS) 
     return Settings(tuple(places), top_k=top_k, max_tokens=max_tokens)
 
 
-def problem(place: KnowledgePath, code: str, message: str) -> Problem:
+def problem(knowledge_path: KnowledgePath, code: str, message: str) -> Problem:
     """A problem of an entry."""
-    return Problem(place.path, place.span, code, Severity.WARNING, message=message)
+    return Problem(knowledge_path.path, knowledge_path.span, code, Severity.WARNING, message=message)
 
 
 def skipped(name: str) -> bool:
@@ -206,7 +206,7 @@ def skipped(name: str) -> bool:
     return name.startswith(".") or name in SKIPPED
 
 
-def _place(layer: Layer, name: str, entry: Provenance, user_home: str) -> KnowledgePath:
+def _knowledge_path(layer: Layer, name: str, entry: Provenance, user_home: str) -> KnowledgePath:
     base, once = _split_glob(_resolved(layer, name, user_home))
     root: str | None = layer.directory
     if not layer.in_workspace:
@@ -227,10 +227,10 @@ def _split_glob(path: str) -> tuple[str, tuple[str, ...]]:
     """The part of an absolute path before its first wildcard, and the other components."""
     steps = path.split(os.sep)
     wild = (at for at, step in enumerate(steps) if any(mark in step for mark in _WILD))
-    first = next(wild, len(steps))
-    pattern = tuple(steps[first:])
+    wildcard_index = next(wild, len(steps))
+    pattern = tuple(steps[wildcard_index:])
     once = tuple(step for at, step in enumerate(pattern) if step != "**" or pattern[at - 1 : at] != ("**",))
-    return os.sep.join(steps[:first]) or os.sep, once
+    return os.sep.join(steps[:wildcard_index]) or os.sep, once
 
 
 def _resolved(layer: Layer, name: str, user_home: str) -> str:
@@ -243,22 +243,24 @@ def _resolved(layer: Layer, name: str, user_home: str) -> str:
     )
 
 
-def _refusal(layer: Layer, place: KnowledgePath) -> str | None:
+def _refusal(layer: Layer, knowledge_path: KnowledgePath) -> str | None:
     if not layer.in_workspace:
         return None
-    if not within(place.base, layer.directory) or not place.permits(place.base):
+    if not within(knowledge_path.base, layer.directory) or not knowledge_path.permits(knowledge_path.base):
         return (
             f"it leads out of {layer.directory}. A file of a workspace may name what is beneath its folder "
             "only; name other files in the global config.json"
         )
-    parts = os.path.relpath(place.base, layer.directory).split(os.sep)
+    components = os.path.relpath(knowledge_path.base, layer.directory).split(os.sep)
     hidden = [
-        part for part in parts if part.startswith(".") and part not in (os.curdir, *ASSISTANT_DIRECTORIES)
+        component
+        for component in components
+        if component.startswith(".") and component not in (os.curdir, *ASSISTANT_DIRECTORIES)
     ]
     if hidden:
         allowed = ", ".join(ASSISTANT_DIRECTORIES)
         return f"{hidden[0]} is hidden, and of hidden directories only {allowed} are read. Move the files"
-    if not place.pattern and not _may_be_named(place.base):
+    if not knowledge_path.pattern and not _may_be_named(knowledge_path.base):
         return f"a workspace names only directories and files that end in {', '.join(NAMED_SUFFIXES)}"
     return None
 
@@ -268,34 +270,34 @@ def _may_be_named(path: str) -> bool:
     return path.lower().endswith(NAMED_SUFFIXES) or is_dir(path) or not exists(path)
 
 
-def _matches(parts: tuple[str, ...], pattern: tuple[str, ...]) -> bool:
+def _matches(components: tuple[str, ...], pattern: tuple[str, ...]) -> bool:
     """Whether a path matches; all possible next steps are tried in parallel, so no `**` restarts."""
-    next_steps = _after(pattern, 0)
-    for part in parts:
+    next_steps = _next_steps(pattern, 0)
+    for component in components:
         steps, next_steps = next_steps, set()
         for at in steps:
             if at < len(pattern) and pattern[at] == "**":
-                next_steps |= _after(pattern, at)
-            elif at < len(pattern) and fnmatchcase(part, pattern[at]):
-                next_steps |= _after(pattern, at + 1)
+                next_steps |= _next_steps(pattern, at)
+            elif at < len(pattern) and fnmatchcase(component, pattern[at]):
+                next_steps |= _next_steps(pattern, at + 1)
         if not next_steps:
             return False
     return len(pattern) in next_steps
 
 
-def _after(pattern: tuple[str, ...], at: int) -> set[int]:
+def _next_steps(pattern: tuple[str, ...], at: int) -> set[int]:
     """The step at an index, and the next one if that step may be empty; no two `**` are adjacent."""
     return {at, at + 1} if pattern[at : at + 1] == ("**",) else {at}
 
 
-def _begins(parts: tuple[str, ...], pattern: tuple[str, ...]) -> bool:
-    """Whether a path that begins with `parts` can match."""
-    for part, step in zip(parts, pattern, strict=False):
+def _begins(components: tuple[str, ...], pattern: tuple[str, ...]) -> bool:
+    """Whether a path that begins with `components` can match."""
+    for component, step in zip(components, pattern, strict=False):
         if step == "**":
             return True
-        if not fnmatchcase(part, step):
+        if not fnmatchcase(component, step):
             return False
-    return len(parts) < len(pattern)
+    return len(components) < len(pattern)
 
 
 MOST_FILES = 20_000
@@ -313,64 +315,76 @@ class WalkedFiles(msgspec.Struct):
 def walk(settings: Settings, stopped: Callable[[], bool]) -> WalkedFiles:
     """Every readable file that the settings select; fewer when it is `stopped`."""
     walked = WalkedFiles({}, {}, [])
-    for place in settings.places:
+    for knowledge_path in settings.places:
         empty = True
-        for path in _walked_paths(place, walked, stopped):
+        for path in _walked_paths(knowledge_path, walked, stopped):
             empty = False
             if path in walked.files:
                 continue
             if len(walked.files) >= MOST_FILES:
-                walked.problems.append(_too_many(place, f"{MOST_FILES:,} files are indexed"))
+                walked.problems.append(_too_many(knowledge_path, f"{MOST_FILES:,} files are indexed"))
                 return walked
-            walked.files[path] = place
+            walked.files[path] = knowledge_path
         if len(walked.directories) >= MOST_DIRECTORIES:
-            walked.problems.append(_too_many(place, f"{MOST_DIRECTORIES:,} directories are looked through"))
+            walked.problems.append(
+                _too_many(knowledge_path, f"{MOST_DIRECTORIES:,} directories are looked through")
+            )
             return walked
         if empty and not stopped():
-            walked.problems.append(_nothing(place))
+            walked.problems.append(_nothing(knowledge_path))
     return walked
 
 
-def _walked_paths(place: KnowledgePath, walked: WalkedFiles, stopped: Callable[[], bool]) -> Iterator[str]:
-    real = real_path(place.base)
-    if not place.reaches(real):
+def _walked_paths(
+    knowledge_path: KnowledgePath, walked: WalkedFiles, stopped: Callable[[], bool]
+) -> Iterator[str]:
+    real = real_path(knowledge_path.base)
+    if not knowledge_path.reaches(real):
         return
-    if not is_dir(place.base):
-        walked.directories[os.path.dirname(place.base)] = None
-        if exists(place.base) and place.covers(place.base):
-            yield place.base
+    if not is_dir(knowledge_path.base):
+        walked.directories[os.path.dirname(knowledge_path.base)] = None
+        if exists(knowledge_path.base) and knowledge_path.covers(knowledge_path.base):
+            yield knowledge_path.base
         return
     files = RealFiles()
-    waiting = [(place.base, real)]
+    waiting = [(knowledge_path.base, real)]
     while waiting and not stopped() and len(walked.directories) < MOST_DIRECTORIES:
         directory, real = waiting.pop()
         walked.directories[directory] = None
-        below = []
+        subdirectories = []
         for name, kind in files.list_directory(real) or ():
             path = os.path.join(directory, name)
             if kind == "directory":
-                if place.enters(path):
-                    below.append((path, os.path.join(real, name)))
-            elif place.covers(path) and (kind == "file" or (kind == "link" and _linked(place, path))):
+                if knowledge_path.enters(path):
+                    subdirectories.append((path, os.path.join(real, name)))
+            elif knowledge_path.covers(path) and (
+                kind == "file" or (kind == "link" and _linked(knowledge_path, path))
+            ):
                 yield path
-        waiting += reversed(below)
+        waiting += reversed(subdirectories)
 
 
-def _linked(place: KnowledgePath, path: str) -> bool:
+def _linked(knowledge_path: KnowledgePath, path: str) -> bool:
     """Whether a link's target may be read: rule 4, even without a limit."""
-    limited = place if place.root is not None else msgspec.structs.replace(place, root=place.base)
+    limited = (
+        knowledge_path
+        if knowledge_path.root is not None
+        else msgspec.structs.replace(knowledge_path, root=knowledge_path.base)
+    )
     return not is_dir(path) and limited.permits(path)
 
 
-def _too_many(place: KnowledgePath, limit: str) -> Problem:
+def _too_many(knowledge_path: KnowledgePath, limit: str) -> Problem:
     message = f"There are too many files: only the first {limit}. Name fewer directories, or use patterns."
-    return problem(place, "config.knowledge", message)
+    return problem(knowledge_path, "config.knowledge", message)
 
 
-def _nothing(place: KnowledgePath) -> Problem:
-    location = place.selection
-    if not exists(place.base):
+def _nothing(knowledge_path: KnowledgePath) -> Problem:
+    location = knowledge_path.selection
+    if not exists(knowledge_path.base):
         return problem(
-            place, "config.knowledge", f"{location} does not exist. Create it or correct the path."
+            knowledge_path, "config.knowledge", f"{location} does not exist. Create it or correct the path."
         )
-    return problem(place, "config.knowledge", f"There are no text files at {location}. Correct the path.")
+    return problem(
+        knowledge_path, "config.knowledge", f"There are no text files at {location}. Correct the path."
+    )

@@ -151,8 +151,8 @@ class KnowledgeIndex:
                 raise _OtherVersionError
             for path in removed:
                 _remove(connection, path)
-            for each in changed:
-                _put(connection, each)
+            for changed_file in changed:
+                _put(connection, changed_file)
 
     def totals(self) -> tuple[int, int]:
         """The numbers of files and passages."""
@@ -402,14 +402,14 @@ def _put(connection: "apsw.Connection", changed: Changed) -> None:
     query = "INSERT INTO files (path, stamp, digest) VALUES (?, ?, ?)"
     connection.execute(query, (path, stamp, indexed.digest))
     file = connection.last_insert_rowid()
-    for each in changed.passages:
+    for passage in changed.passages:
         connection.execute(
             "INSERT INTO passages (file, start, end, heading, body, digest) VALUES (?, ?, ?, ?, ?, ?)",
-            (file, *each.span, each.heading, each.text, _digest(each)),
+            (file, *passage.span, passage.heading, passage.text, _digest(passage)),
         )
         connection.execute(
             "INSERT INTO words (rowid, heading, body) VALUES (?, ?, ?)",
-            (connection.last_insert_rowid(), each.heading_words, each.words),
+            (connection.last_insert_rowid(), passage.heading_words, passage.words),
         )
 
 

@@ -96,25 +96,25 @@ def query(
     Only files whose path the caller `accepts` count, since the index may be older than the settings. With
     `vectors` of this index, passages are found by meaning, too. Empty if the index cannot be read right now.
     """
-    terms, most = query_terms(message), min(top_k, MOST_PASSAGES)
+    terms, max_passages = query_terms(message), min(top_k, MOST_PASSAGES)
     if not terms or top_k < 1 or max_tokens < 1:
         return []
     try:
-        ranked = _ranked(index, message, terms, most * MORE, vectors=vectors)
+        ranked = _ranked(index, message, terms, max_passages * MORE, vectors=vectors)
     except (IndexLostError, IndexBusyError):
         return []
     passages: list[Passage] = []
-    left = max_tokens
-    for one in _apart([one for one in ranked if accepts(one.hit.path)]):
-        passage = _passage(one, one.hit.text, counter)
-        if passage.tokens > left:
-            shortened = None if passages else _shortened(one, counter, left)
+    tokens_left = max_tokens
+    for ranked_hit in _apart([ranked_hit for ranked_hit in ranked if accepts(ranked_hit.hit.path)]):
+        passage = _passage(ranked_hit, ranked_hit.hit.text, counter)
+        if passage.tokens > tokens_left:
+            shortened = None if passages else _shortened(ranked_hit, counter, tokens_left)
             if shortened is None:
                 continue
             passage = shortened
         passages.append(passage)
-        left -= passage.tokens
-        if len(passages) == most:
+        tokens_left -= passage.tokens
+        if len(passages) == max_passages:
             break
     return passages
 
@@ -173,11 +173,11 @@ def _quoted(term: str) -> str:
 def _apart(ranked: list[RankedHit]) -> Iterator[RankedHit]:
     """The passages without those that repeat a better one."""
     word_sets: list[set[str]] = []
-    for one in ranked:
-        words = set(_WORDS.findall(one.hit.text.lower()))
-        if all(len(words & other) < ALIKE * len(words | other) for other in word_sets):
+    for ranked_hit in ranked:
+        words = set(_WORDS.findall(ranked_hit.hit.text.lower()))
+        if all(len(words & word_set) < ALIKE * len(words | word_set) for word_set in word_sets):
             word_sets.append(words)
-            yield one
+            yield ranked_hit
 
 
 def _passage(ranked: RankedHit, text: str, counter: TokenCounter, *, cut: bool = False) -> Passage:

@@ -85,10 +85,10 @@ def _all(
     walked = walk(settings, stopped)
     indexed = index.indexed_files()
     update = _Update(index, indexed)
-    for path, place in walked.files.items():
+    for path, knowledge_path in walked.files.items():
         if stopped():
             break
-        update.look(path, place)
+        update.look(path, knowledge_path)
     if not stopped():  # otherwise there may be more files than were listed
         gone = (path for path in indexed if path not in walked.files)
         update.let_go(path for path in gone if settings.covers(path) or not keeps(path))
@@ -110,19 +110,21 @@ def _some(
     for path in changed:
         if is_dir(path) or index.has_below(path):
             return None
-        place = next((place for place in settings.places if place.covers(path)), None)
-        if place is not None:
-            meant[path] = place
+        knowledge_path = next(
+            (knowledge_path for knowledge_path in settings.places if knowledge_path.covers(path)), None
+        )
+        if knowledge_path is not None:
+            meant[path] = knowledge_path
     indexed = index.indexed_files(changed)
     files, _ = index.totals()
     if files + len(meant) - len(indexed) > MOST_FILES:
         return None
     update = _Update(index, indexed)
-    for path, place in meant.items():
+    for path, knowledge_path in meant.items():
         if stopped():
             break
-        if place.permits(path):
-            update.look(path, place)
+        if knowledge_path.permits(path):
+            update.look(path, knowledge_path)
         else:
             update.let_go([path])
     update.let_go(path for path in indexed if path not in meant and not keeps(path))
@@ -144,19 +146,21 @@ class _Update:
         self._real_paths = RealPaths()
         self._files = RealFiles()
 
-    def look(self, path: str, place: KnowledgePath) -> None:
+    def look(self, path: str, knowledge_path: KnowledgePath) -> None:
         """Read a file's present state."""
-        before = self._known.get(path)
+        indexed_before = self._known.get(path)
         real = self._real_paths[path]
-        previous = FileRead(path, "loaded", None, stamp=before.stamp, real=real) if before else None
-        reason = place.forbidden(path, self._real_paths.__getitem__)
+        previous = (
+            FileRead(path, "loaded", None, stamp=indexed_before.stamp, real=real) if indexed_before else None
+        )
+        reason = knowledge_path.forbidden(path, self._real_paths.__getitem__)
         if reason is not None:
             read = FileRead(path, "unreadable", None)
         else:
             read = self._files.read(path, real, limit=FILE_LIMIT, previous=previous)
             if read is previous:
                 return
-            reason = _unusable(read, place)
+            reason = _unusable(read, knowledge_path)
         if reason is not None or read.text is None or read.stamp is None:
             if reason:
                 self._skipped.append(Skipped(path, reason))
@@ -164,7 +168,7 @@ class _Update:
             return
         digest = hashlib.blake2b(read.text.encode(), digest_size=16).digest()
         indexed = Indexed(read.stamp, digest)
-        if before is not None and before.digest == digest:
+        if indexed_before is not None and indexed_before.digest == digest:
             self._put.append(Changed(path, indexed, None))
         else:
             self._put.append(Changed(path, indexed, tuple(passages(path, read.text))))
@@ -202,12 +206,12 @@ def passages(path: str, text: str) -> list[IndexedPassage]:
     return indexed_passages
 
 
-def _unusable(read: FileRead, place: KnowledgePath) -> str | None:
+def _unusable(read: FileRead, knowledge_path: KnowledgePath) -> str | None:
     """Why a file is not indexed; empty if it does not exist."""
     if read.status == "missing":
         return ""
     if read.status != "loaded":
         return read.problems[0].message if read.problems else read.status
-    if place.in_workspace and needs_examination(read.path, strict=place.strict):
+    if knowledge_path.in_workspace and needs_examination(read.path, strict=knowledge_path.strict):
         return trusted_read(read)
     return None

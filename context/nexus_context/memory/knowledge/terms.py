@@ -52,9 +52,9 @@ def query_terms(message: str) -> list[str]:
         is_whole = len(match[0]) <= _LONGEST_IDENTIFIER and _TELLS_LITTLE.search(match[0])
         for word in [match[0]] if is_whole else _WORD.findall(match[0]):
             if len(word) <= _LONGEST:
-                for part in _forms(word):
-                    if (len(part) > 1 or not part.isascii()) and part not in STOP_WORDS:
-                        terms[part] = None
+                for form in _forms(word):
+                    if (len(form) > 1 or not form.isascii()) and form not in STOP_WORDS:
+                        terms[form] = None
     words = list(terms)
     half = MOST_WORDS // 2
     return words if len(words) <= MOST_WORDS else [*words[:half], *words[-half:]]
