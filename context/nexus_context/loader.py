@@ -231,8 +231,8 @@ def _context_layer(layer: Layer, layers: Layers) -> ContextLayer:
         return next((file.text for file in loaded if file.kind in kinds), None)
 
     def value(kind: str) -> dict[str, Any] | None:
-        own = (file for file in loaded if file.kind == kind and Path(file.path).parent == path)
-        document = next((layers.documents.get(file.path) for file in own), None)
+        own_files = (file for file in loaded if file.kind == kind and Path(file.path).parent == path)
+        document = next((layers.documents.get(file.path) for file in own_files), None)
         return document.value if document is not None and isinstance(document.value, dict) else None
 
     path = Path(layer.config_directory)

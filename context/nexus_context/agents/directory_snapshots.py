@@ -94,23 +94,23 @@ class DirectorySnapshots:
         return {path for base in self._known.values() for path in base.layers.watch}
 
     def _changed(self, path: str, base: Snapshot, changed: Collection[str]) -> Snapshot:
-        touching = [each for each in changed if touches((each,), base)]
+        touching = [changed_path for changed_path in changed if touches((changed_path,), base)]
         # on the disk, more than a file's text can change: where a link leads, what lies beside the file
-        typed = all(each in self._texts for each in touching)
+        typed = all(changed_path in self._texts for changed_path in touching)
         return self._loaded(path, base, touching if typed else None)
 
-    def _loaded(self, path: str, before: Snapshot | None, changed: Collection[str] | None) -> Snapshot:
+    def _loaded(self, path: str, previous: Snapshot | None, changed: Collection[str] | None) -> Snapshot:
         try:
             with Deadline(LOAD_S, self._turns) as deadline:
-                return self._load(path, before or self._beside(), changed, deadline)
+                return self._load(path, previous or self._beside(), changed, deadline)
         except LoadStopped as stopped:
-            if before is None:
+            if previous is None:
                 raise RequestError(
                     f"{path} could not be loaded within {stopped.seconds:g} s: loading stopped at "
                     f"{stopped.path}. Make its files fewer or smaller.",
                     code="folder-unreadable",
                 ) from None
-            return overdue(before, stopped)
+            return overdue(previous, stopped)
 
     def _load(
         self, path: str, previous: Snapshot, changed: Collection[str] | None, deadline: Deadline
@@ -163,8 +163,8 @@ def marks_of(changed: Iterable[str]) -> frozenset[str]:
     """The entries of `Layers.watch` that stand for these files: their paths, and directories above."""
     marks: set[str] = set()
     for path in changed:
-        above = os.path.dirname(path)
-        marks.update((path, above + os.sep, os.path.dirname(above) + os.sep))
+        directory = os.path.dirname(path)
+        marks.update((path, directory + os.sep, os.path.dirname(directory) + os.sep))
     return frozenset(marks)
 
 

@@ -61,10 +61,10 @@ def unstarted_parents(spec: AgentSpec, folder: Snapshot, live: Mapping[str, Agen
         chain[parent] = AgentSpec(parent, parent=_parent(agents, parent))
         parent = chain[parent].parent or MAIN
     top = live.get(parent)
-    _, *above = chain.values()
-    if above and len(chain) + (top.depth if top else 0) > MAX_DEPTH:
+    _, *unstarted = chain.values()
+    if unstarted and len(chain) + (top.depth if top else 0) > MAX_DEPTH:
         raise _too_deep(spec, [*reversed(chain)], top)
-    return tuple(reversed(above))
+    return tuple(reversed(unstarted))
 
 
 def unknown_agent(agent: str, folder: Snapshot, live: Mapping[str, Agent]) -> RequestError:
@@ -80,11 +80,15 @@ def unknown_agent(agent: str, folder: Snapshot, live: Mapping[str, Agent]) -> Re
     )
 
 
-def parents_not_started(spec: AgentSpec, above: Sequence[AgentSpec], folder: Snapshot) -> RequestError:
+def parents_not_started(spec: AgentSpec, unstarted: Sequence[AgentSpec], folder: Snapshot) -> RequestError:
     """The error for an agent whose parents, as `unstarted_parents` returns them, have to be started first."""
-    parent = above[-1].id
-    first, *rest = (repr(one.id) for one in above)
-    order = f"Start {', then '.join((f'{first} first', *rest))}." if rest else "Start it first."
+    parent = unstarted[-1].id
+    first_name, *other_names = (repr(parent_spec.id) for parent_spec in unstarted)
+    order = (
+        f"Start {', then '.join((f'{first_name} first', *other_names))}."
+        if other_names
+        else "Start it first."
+    )
     return RequestError(
         f"The parent of agent {spec.id!r} is {parent!r}, which is defined in "
         f"{defining_file(folder.layers, parent)} and is not started. {order}",
@@ -111,7 +115,7 @@ def defining_file(layers: Layers, agent: str) -> str:
     """The last file that defines something of an agent; `config.json` if none does."""
     within = pointer_text(("agents", agent)) + "/"
     chains = (chain for pointer, chain in layers.effective.provenance.items() if pointer.startswith(within))
-    files = [one.path for chain in chains for one in chain if one.wins and one.document is not None]
+    files = [entry.path for chain in chains for entry in chain if entry.wins and entry.document is not None]
     return files[-1] if files else "config.json"
 
 

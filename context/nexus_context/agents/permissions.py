@@ -49,10 +49,12 @@ def directory_permissions(layers: Layers) -> AgentPermissions:
     inner = {layer.name for layer in layers.layers if layer.opened and layer.directory != layers.root}
     chain = layers.effective.provenance.get("/permissions/allow", ())
     lists = [(entry.layer in inner, entry.value) for entry in chain if entry.document and not entry.ignored]
-    allow = tuple(dict.fromkeys(pattern for is_inner, one in lists if not is_inner for pattern in one))
-    for is_inner, one in lists:
+    allow = tuple(
+        dict.fromkeys(pattern for is_inner, patterns in lists if not is_inner for pattern in patterns)
+    )
+    for is_inner, patterns in lists:
         if is_inner:
-            allow = _both(allow, one)
+            allow = _both(allow, patterns)
     return msgspec.structs.replace(permissions, allow=allow)
 
 
@@ -87,11 +89,11 @@ def requested_permissions(agent: str, parent: AgentPermissions, spec: Mapping[st
         )
     allow = tuple(spec.get("allow") or ())
     allowed = Patterns(parent.allow)
-    more = next((one for one in allow if parent.allow and not allowed.cover(one)), None)
-    if more is not None:
+    excessive = next((pattern for pattern in allow if parent.allow and not allowed.cover(pattern)), None)
+    if excessive is not None:
         raise RequestError(
-            f"Agent {agent!r} may not be allowed {fixes.quoted(more)}: its parent is not. Ask for what is "
-            f"within {fixes.listed([fixes.quoted(one) for one in parent.allow])}.",
+            f"Agent {agent!r} may not be allowed {fixes.quoted(excessive)}: its parent is not. Ask for "
+            f"what is within {fixes.listed([fixes.quoted(pattern) for pattern in parent.allow])}.",
             code="agent-permissions",
         )
     deny = tuple(dict.fromkeys((*parent.deny, *(spec.get("deny") or ()))))
@@ -111,10 +113,10 @@ def _listed(value: Any) -> Any:
     return list(value) if isinstance(value, tuple) else value
 
 
-def _both(one: Sequence[str], other: Sequence[str]) -> tuple[str, ...]:
-    if not one or not other:
-        return (*one, *other)
-    first, second = Patterns(one), Patterns(other)
-    patterns = [pattern for pattern in one if second.cover(pattern)]
-    patterns += [pattern for pattern in other if first.cover(pattern)]
-    return tuple(dict.fromkeys(patterns)) or NOTHING
+def _both(patterns: Sequence[str], other_patterns: Sequence[str]) -> tuple[str, ...]:
+    if not patterns or not other_patterns:
+        return (*patterns, *other_patterns)
+    matcher, other_matcher = Patterns(patterns), Patterns(other_patterns)
+    common = [pattern for pattern in patterns if other_matcher.cover(pattern)]
+    common += [pattern for pattern in other_patterns if matcher.cover(pattern)]
+    return tuple(dict.fromkeys(common)) or NOTHING

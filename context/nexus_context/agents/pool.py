@@ -149,9 +149,9 @@ class AgentPool:
                 )
             spec = AgentSpec(agent_id, cwd, role, task, **_listed(options))
             spec = parents.with_parent(spec, self.main.snapshot)
-            above = parents.unstarted_parents(spec, self.main.snapshot, self._agents)
-            if above:
-                raise parents.parents_not_started(spec, above, self.main.snapshot)
+            unstarted = parents.unstarted_parents(spec, self.main.snapshot, self._agents)
+            if unstarted:
+                raise parents.parents_not_started(spec, unstarted, self.main.snapshot)
             agent = self._placed(spec, self.get(spec.parent or MAIN))
             return self._joined(self._begun(agent, self._snapshot_for(agent)))
 
@@ -190,8 +190,8 @@ class AgentPool:
                 self._check_free(MAIN)
             chain = (*parents.unstarted_parents(spec, self.main.snapshot, self._agents), spec)
             agent = self.get(chain[0].parent or MAIN)
-            for one in chain:
-                agent = self._viewed(one, agent)
+            for chain_spec in chain:
+                agent = self._viewed(chain_spec, agent)
             while len(self._views) > VIEWED_AT_MOST:
                 del self._views[next(iter(self._views))]
             return agent
@@ -256,11 +256,11 @@ class AgentPool:
         marks = None if changed is None else marks_of(changed)
         news = []
         for agent in self._agents.values():
-            above = MAIN if agent.parent is None else agent.parent.id
+            parent_id = MAIN if agent.parent is None else agent.parent.id
             touched = marks is None or not marks.isdisjoint(agent.snapshot.layers.watch)
             base = agent.snapshot.folder
             odd = agent.notice is not None or agent.folder in lost or agent.folder != base
-            if touched or odd or base in moved or above in reviewed:
+            if touched or odd or base in moved or parent_id in reviewed:
                 reviewed.add(agent.id)
                 news += [agent] if self._renew(agent) else []
         return tuple(news)
@@ -270,13 +270,17 @@ class AgentPool:
 
         A worker may write to its parent and its own children; other agents may write to everyone.
         """
-        one, other = self.get(sender), self.get(target)
-        if one is other:
+        sender_agent, target_agent = self.get(sender), self.get(target)
+        if sender_agent is target_agent:
             raise RequestError(
                 f"Agent {sender!r} cannot send itself a message. Name another.", code="agent-message"
             )
-        if one.role == WORKER and other is not one.parent and other.parent is not one:
-            reports_to = MAIN if one.parent is None else one.parent.id
+        if (
+            sender_agent.role == WORKER
+            and target_agent is not sender_agent.parent
+            and target_agent.parent is not sender_agent
+        ):
+            reports_to = MAIN if sender_agent.parent is None else sender_agent.parent.id
             raise RequestError(
                 f"Worker {sender!r} reports to {reports_to!r} only. Send it there.", code="agent-message"
             )
@@ -346,12 +350,12 @@ class AgentPool:
 
     def _renew(self, agent: Agent) -> bool:
         """Load the agent again; whether its snapshot differs."""
-        before = agent.snapshot
+        previous = agent.snapshot
         now = self._snapshot_since_start(agent)
-        same = now.prompt == before.prompt and now.problems == before.problems
-        same = same and now.effective.values == before.effective.values
-        agent.snapshot = msgspec.structs.replace(now, revision=before.revision + (not same))
-        return not same
+        is_same = now.prompt == previous.prompt and now.problems == previous.problems
+        is_same = is_same and now.effective.values == previous.effective.values
+        agent.snapshot = msgspec.structs.replace(now, revision=previous.revision + (not is_same))
+        return not is_same
 
     def _snapshot_since_start(self, agent: Agent) -> Snapshot:
         """The present snapshot of an agent that was started earlier. Its `notice` reports what went wrong
@@ -408,6 +412,6 @@ def _gives_the_same(before: Snapshot, now: Snapshot) -> bool:
     """Whether agents below a folder inherit the same as before; its problems do not matter."""
     if before.revision == now.revision:
         return True
-    one, two = before.layers, now.layers
-    same = before.contents is now.contents and one.effective is two.effective
-    return same and one.servers == two.servers and one.texts == two.texts
+    layers_before, layers_now = before.layers, now.layers
+    is_same = before.contents is now.contents and layers_before.effective is layers_now.effective
+    return is_same and layers_before.servers == layers_now.servers and layers_before.texts == layers_now.texts

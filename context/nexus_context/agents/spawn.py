@@ -145,21 +145,21 @@ def prompt_generations(contents: PromptContents) -> tuple[Generation, ...]:
 
 def requested_model(agent: Agent) -> str | None:
     """The model requested for the agent, or for the nearest agent above it."""
-    above: Agent | None = agent
-    while above is not None:
-        if above.spec.model:
-            return above.spec.model
-        above = above.parent
+    ancestor: Agent | None = agent
+    while ancestor is not None:
+        if ancestor.spec.model:
+            return ancestor.spec.model
+        ancestor = ancestor.parent
     return None
 
 
 def _is_strict(agent: Agent) -> bool:
     """Whether a request set the permissions of the agent or one above it, or nothing is allowed."""
-    above: Agent | None = agent
-    while above is not None:
-        if (above.spec.permissions or {}).get("allow"):
+    ancestor: Agent | None = agent
+    while ancestor is not None:
+        if (ancestor.spec.permissions or {}).get("allow"):
             return True
-        above = above.parent
+        ancestor = ancestor.parent
     return agent.permissions.allow == NOTHING
 
 
@@ -180,9 +180,9 @@ def _settings(agent: Agent, parent: Agent, base: Snapshot) -> dict[str, Any]:
     return settings if model is None else {**settings, "/provider/model": model}
 
 
-def _joined(one: Effective, other: Effective, pointer: str) -> list[str]:
+def _joined(parent_settings: Effective, base_settings: Effective, pointer: str) -> list[str]:
     """The items of two lists of the settings, each once."""
-    return list(dict.fromkeys((*(other.get(pointer) or ()), *(one.get(pointer) or ()))))
+    return list(dict.fromkeys((*(base_settings.get(pointer) or ()), *(parent_settings.get(pointer) or ()))))
 
 
 def _tools(spec: AgentSpec, parent: Agent) -> tuple[tuple[str, ...], ...]:
@@ -195,7 +195,7 @@ def _tools(spec: AgentSpec, parent: Agent) -> tuple[tuple[str, ...], ...]:
     for pattern in spec.tools:
         if not all(tools.meet(pattern) for tools in lists):
             parent_tools = parent.tools[-1]
-            has = fixes.listed([fixes.quoted(one) for one in parent_tools]) if parent_tools else "none"
+            has = fixes.listed([fixes.quoted(tool) for tool in parent_tools]) if parent_tools else "none"
             raise RequestError(
                 f"Agent {spec.id!r} cannot be given the tool {fixes.quoted(pattern)}: its parent "
                 f"{parent.id!r} has {has}. Choose among those.",

@@ -68,7 +68,7 @@ def _checked(tool: str, name: str, value: Any, schema: Mapping[str, Any]) -> Any
                 )
             return value
         case _:
-            if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
+            if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
                 raise _bad(f"{tool}: {name} must be a list of strings.")
             return value
 
@@ -78,15 +78,15 @@ def _text(tool: str, name: str, value: Any, schema: Mapping[str, Any]) -> str:
         raise _bad(f"{tool}: {name} is of type {type(value).__name__}; it must be a string.")
     if not value.strip():
         raise _bad(f"{tool}: {name} is empty. Give a text, or leave it out where it is optional.")
-    most = schema.get("maxLength")
-    if most is not None and len(value) > most:
+    max_length = schema.get("maxLength")
+    if max_length is not None and len(value) > max_length:
         raise _bad(
-            f"{tool}: {name} has {len(value):,} characters; it may have {most:,}. Put the rest "
+            f"{tool}: {name} has {len(value):,} characters; it may have {max_length:,}. Put the rest "
             "into a file and name the file."
         )
     values = schema.get("enum")
     if values is not None and value not in values:
-        choices = ", ".join(fixes.quoted(one) for one in values)
+        choices = ", ".join(fixes.quoted(choice) for choice in values)
         raise _bad(f"{tool}: {name} is {fixes.quoted(value[:60])}; you may give only {choices}.")
     return value
 

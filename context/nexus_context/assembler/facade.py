@@ -125,10 +125,14 @@ class _Session:
         if messages[: len(self.stored)] != self.stored:
             self.conversation = ContextManager()
             self.stored, self.sent = [], None
-        new = list(messages[len(self.stored) :])
-        if new and self.sent is not None and (new[0].role, new[0].content) == ("user", self.sent.content):
-            new[0] = self.sent
-        self.conversation.add(new)
+        new_messages = list(messages[len(self.stored) :])
+        if (
+            new_messages
+            and self.sent is not None
+            and (new_messages[0].role, new_messages[0].content) == ("user", self.sent.content)
+        ):
+            new_messages[0] = self.sent
+        self.conversation.add(new_messages)
         self.stored = list(messages)
         return self.conversation
 
@@ -227,7 +231,7 @@ class ContextAssembler:
 
     def get_cache_stats(self) -> Statistics:
         """Hits, misses, entries and the hit rate over all sessions."""
-        return sum((each.cache.statistics() for each in self._sessions.values()), self._dropped)
+        return sum((session.cache.statistics() for session in self._sessions.values()), self._dropped)
 
     def _session(self, session_id: str) -> _Session:
         return self._sessions.setdefault(session_id, _Session(self._new_cache()))
@@ -238,8 +242,8 @@ class ContextAssembler:
         has_own = request.message is not None or request.event is not None
         if has_own or not messages or messages[-1].role != "user" or messages[-1].preamble is not None:
             return messages, request
-        *history, last = messages
-        return history, msgspec.structs.replace(request, message=last)
+        *history, last_message = messages
+        return history, msgspec.structs.replace(request, message=last_message)
 
     def _request(
         self, snapshot: Snapshot, session_id: str, agent_id: str | None, values: Mapping[str, Any]
@@ -247,7 +251,7 @@ class ContextAssembler:
         """The request, and the names of the provider's skills."""
         options = _options_of(values)
         skills = self._active_skills(snapshot, options, agent_id, session_id)
-        tools = [*self._executor.get_for_model(options), *(tool for one in skills for tool in one.tools)]
+        tools = [*self._executor.get_for_model(options), *(tool for skill in skills for tool in skill.tools)]
         prompt = [*([options.additional_system_prompt] if options.additional_system_prompt else [])]
         options = msgspec.structs.replace(
             options,
@@ -265,7 +269,7 @@ class ContextAssembler:
             session_parameters=metadata.get("parameters") or {},
             agent_parameters=metadata.get("agent_parameters") or {},
         )
-        return request, [one.name for one in skills]
+        return request, [skill.name for skill in skills]
 
     def _active_skills(
         self, snapshot: Snapshot, options: Options, agent_id: str | None, session_id: str
@@ -274,11 +278,12 @@ class ContextAssembler:
         if self._skills is None or options.skip_skills or not snapshot.effective.get("/skills/enabled"):
             return []
         skills = [
-            complete_skill(self._skills, one) for one in self._skills.get_active_skills(agent_id, session_id)
+            complete_skill(self._skills, skill)
+            for skill in self._skills.get_active_skills(agent_id, session_id)
         ]
         only = options.skill_filter
-        offered = [one for one in skills if only is None or one.name in only or one.id in only]
-        return sorted(offered, key=lambda one: (-one.priority, one.name))
+        offered = [skill for skill in skills if only is None or skill.name in only or skill.id in only]
+        return sorted(offered, key=lambda skill: (-skill.priority, skill.name))
 
 
 class AsyncContextAssembler:
@@ -363,7 +368,7 @@ def _now() -> datetime:
 def _options_of(values: Mapping[str, Any]) -> Options:
     fields: dict[str, Any] = {}
     parameters: dict[str, Any] = {**(values.get("parameters") or {})}
-    known = (*Options.__struct_fields__, *_SHORTCUTS, *_RENAMED, *_REQUEST)
+    known_options = (*Options.__struct_fields__, *_SHORTCUTS, *_RENAMED, *_REQUEST)
     for name, value in values.items():
         if name in _SHORTCUTS:
             outer, *inner = _SHORTCUTS[name]
@@ -371,8 +376,8 @@ def _options_of(values: Mapping[str, Any]) -> Options:
         elif name in Options.__struct_fields__ or name in _RENAMED:
             fields[_RENAMED.get(name, name)] = value
         elif name not in _REQUEST:
-            near = meant(name, known)
-            proposal = f"did you mean {near}?" if near else f"known are {', '.join(known)}."
+            near = meant(name, known_options)
+            proposal = f"did you mean {near}?" if near else f"known are {', '.join(known_options)}."
             raise RequestError(f"There is no option {name}: {proposal}", code="bad-option")
     return Options(**{**fields, "parameters": parameters})
 

@@ -37,10 +37,12 @@ def messages_of(records: Iterable[Any]) -> list[Message]:
             raise RequestError(
                 f"Record {number} of the session is damaged: {error}", code="bad-record"
             ) from None
-        last = messages[-1] if messages else None
+        last_message = messages[-1] if messages else None
         is_call = isinstance(record, Mapping) and record.get("type") == "tool_call"
-        if is_call and last is not None and last.role == "assistant":
-            messages[-1] = msgspec.structs.replace(last, tool_calls=(*last.tool_calls, *message.tool_calls))
+        if is_call and last_message is not None and last_message.role == "assistant":
+            messages[-1] = msgspec.structs.replace(
+                last_message, tool_calls=(*last_message.tool_calls, *message.tool_calls)
+            )
         else:
             messages.append(message)
     return messages
@@ -57,8 +59,10 @@ def _message(record: Any) -> Message:
         return reader(record)
     role = next((kind for kind in reversed(kinds) if kind in _ROLES), None)
     if role is None:
-        known = ", ".join([*_ROLES[:3], *_READERS])
-        raise coercion.bad(f"its type is {record.get('role', record.get('type'))!r:.60}; known are {known}.")
+        known_types = ", ".join([*_ROLES[:3], *_READERS])
+        raise coercion.bad(
+            f"its type is {record.get('role', record.get('type'))!r:.60}; known are {known_types}."
+        )
     calls = next((record[name] for name in _CALLS if record.get(name) is not None), None)
     return msgspec.structs.replace(
         convert_to(_fields(record) | {"role": role}, Message),
@@ -77,10 +81,10 @@ def _fields(record: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _value(record: Mapping[str, Any], names: Iterable[str]) -> Any:
-    found = [record[name] for name in names if record.get(name) is not None]
-    if not found:
+    values = [record[name] for name in names if record.get(name) is not None]
+    if not values:
         raise coercion.bad(f"it has none of {', '.join(names)}.")
-    return found[0]
+    return values[0]
 
 
 def _call(record: Mapping[str, Any]) -> Message:

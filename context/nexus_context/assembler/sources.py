@@ -162,7 +162,7 @@ class LedgerStore:
     def get_messages(self, session_id: str) -> Sequence[Message]:
         """What the next request is made of: everything since the last compaction."""
         history = self._ledger.history(self._workspace, session_id)
-        return [] if history is None else [one.message for one in history.messages]
+        return [] if history is None else [message.message for message in history.messages]
 
     def get_metadata(self, session_id: str) -> Mapping[str, Any]:
         session = self._ledger.find(self._workspace, session_id)
@@ -188,7 +188,7 @@ class FolderSkills:
     def __init__(self, snapshot: Snapshot, active: Sequence[str] = ()) -> None:
         """RequestError, `unknown-skill`, for a name that the folder does not have."""
         self._snapshot = snapshot
-        self._active = [one.skill.name for one in active_skills(snapshot, active)]
+        self._active = [layer_skill.skill.name for layer_skill in active_skills(snapshot, active)]
 
     def get_active_skills(self, agent_id: str | None, session_id: str) -> Sequence[ActiveSkill]:  # noqa: ARG002
         return [self._skill(name) for name in self._active]

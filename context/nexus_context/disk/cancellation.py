@@ -29,11 +29,11 @@ _current = _Current()
 @contextmanager
 def cancellable(is_cancelled: Callable[[], bool]) -> Iterator[None]:
     """Let the work of this thread end once `is_cancelled` is true."""
-    before, _current.is_cancelled = _current.is_cancelled, is_cancelled
+    outer_check, _current.is_cancelled = _current.is_cancelled, is_cancelled
     try:
         yield
     finally:
-        _current.is_cancelled = before
+        _current.is_cancelled = outer_check
 
 
 def check() -> None:

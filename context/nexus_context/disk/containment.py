@@ -75,14 +75,14 @@ def _log(path: str, error: Exception) -> None:
     import traceback
 
     stack = traceback.extract_tb(error.__traceback__, limit=-INNERMOST)
-    place = (type(error).__name__, stack[-1].filename, stack[-1].lineno)
-    if place in logged_places:
+    bug_location = (type(error).__name__, stack[-1].filename, stack[-1].lineno)
+    if bug_location in logged_places:
         return
     if len(logged_places) >= MOST_PLACES:
         logged_places.clear()
-    logged_places.add(place)
+    logged_places.add(bug_location)
     logging.getLogger(__name__).error(
-        "a bug met in %s: %s\n%s", path, place[0], "".join(stack.format()).rstrip()
+        "a bug met in %s: %s\n%s", path, bug_location[0], "".join(stack.format()).rstrip()
     )
 
 

@@ -181,10 +181,10 @@ class RealFiles:
             raise
 
     def _step(self, real: str, flags: int) -> int:
-        above, _, name = real.removeprefix("/" if real.startswith("//") else "").rpartition("/")
+        parent, _, name = real.removeprefix("/" if real.startswith("//") else "").rpartition("/")
         if not name:
             return os.open("/", flags)
-        return os.open(name, flags | os.O_NOFOLLOW, dir_fd=self._directory(above))
+        return os.open(name, flags | os.O_NOFOLLOW, dir_fd=self._directory(parent))
 
     def _directory(self, path: str) -> int:
         """The descriptor of a directory, from the nearest one above it that is open."""
@@ -355,21 +355,21 @@ class Lines:
         try:
             end = os.fstat(descriptor).st_size
             least = max(end - self._most, 0)
-            rest: list[bytes] = []  # pieces of the line whose start comes next, the last one first
+            line_pieces: list[bytes] = []  # pieces of the line whose start comes next, the last one first
             is_complete = False  # whether its end is in the file
             while end > least:
                 start = max(end - self.BLOCK, least)
                 os.lseek(descriptor, start, os.SEEK_SET)
-                *pieces, last = _read_at_most(descriptor, end - start).split(b"\n")[::-1]
+                *pieces, last_piece = _read_at_most(descriptor, end - start).split(b"\n")[::-1]
                 for piece in pieces:
-                    rest.append(piece)
+                    line_pieces.append(piece)
                     if is_complete:
-                        yield b"".join(reversed(rest)) if len(rest) > 1 else piece
-                    rest, is_complete = [], True
-                rest.append(last)
+                        yield b"".join(reversed(line_pieces)) if len(line_pieces) > 1 else piece
+                    line_pieces, is_complete = [], True
+                line_pieces.append(last_piece)
                 end = start
             if is_complete and not end:
-                yield b"".join(reversed(rest))
+                yield b"".join(reversed(line_pieces))
         finally:
             _close(descriptor)
 
@@ -454,16 +454,16 @@ def _read_text(
 def _read(
     path: str, real: str | None, limit: int, previous: FileRead | None, open_file: Callable[[], int]
 ) -> FileRead:
-    before = os.stat(path)
+    status = os.stat(path)
     # the last number says whether the other five are reliable; a file at another real path does not count
     if (
         previous is not None
         and previous.stamp
-        and previous.stamp == (*_identity(before), 1)
+        and previous.stamp == (*_identity(status), 1)
         and real in (None, previous.real)
     ):
         return previous
-    contents = _contents(path, before, limit, open_file)
+    contents = _contents(path, status, limit, open_file)
     if isinstance(contents, FileRead):
         return contents
     data, opened, stamp = contents
@@ -471,11 +471,11 @@ def _read(
 
 
 def _contents(
-    path: str, before: os.stat_result, limit: int, open_file: Callable[[], int]
+    path: str, status: os.stat_result, limit: int, open_file: Callable[[], int]
 ) -> FileRead | tuple[bytes, os.stat_result, tuple[int, ...]]:
     """The bytes of a regular file, its state when it was opened, and its stamp; or the reason for none."""
-    if not stat.S_ISREG(before.st_mode):  # a device is not even opened
-        return _not_a_file(path, before.st_mode)
+    if not stat.S_ISREG(status.st_mode):  # a device is not even opened
+        return _not_a_file(path, status.st_mode)
     descriptor = open_file()
     try:
         opened = os.fstat(descriptor)

@@ -106,10 +106,10 @@ def shared_directory(path: str) -> bool:
 def owned_alike(path: str, other: str) -> bool:
     """Whether two directories have the same owner, and the first is not writable for everyone."""
     try:
-        one, two = os.stat(path), os.stat(other)
+        status, other_status = os.stat(path), os.stat(other)
     except (OSError, ValueError):
         return False
-    return one.st_uid == two.st_uid and not one.st_mode & stat.S_IWOTH
+    return status.st_uid == other_status.st_uid and not status.st_mode & stat.S_IWOTH
 
 
 def _distrust(path: str, *, sticky_helps: bool) -> str | None:
@@ -121,18 +121,18 @@ def _distrust(path: str, *, sticky_helps: bool) -> str | None:
         return f"cannot be examined ({getattr(error, 'strerror', None) or 'impossible path'})"
     if not _has_users():
         return None
-    for each, what in ((link, "the symbolic link "), (info, "")):
-        if reason := _foreign(each.st_uid, what if each.st_ino != info.st_ino else ""):
+    for status, subject in ((link, "the symbolic link "), (info, "")):
+        if reason := _foreign(status.st_uid, subject if status.st_ino != info.st_ino else ""):
             return reason
     if info.st_mode & stat.S_IWOTH and not (sticky_helps and info.st_mode & stat.S_ISVTX):
         return _OPEN_TO_ALL + (" and not sticky" if sticky_helps else "")
     return None
 
 
-def _foreign(uid: int, what: str = "") -> str | None:
+def _foreign(uid: int, subject: str = "") -> str | None:
     if not _has_users():
         return None
-    return None if uid in (os.geteuid(), 0) else f"{what}belongs to another user (uid {uid})"
+    return None if uid in (os.geteuid(), 0) else f"{subject}belongs to another user (uid {uid})"
 
 
 def _has_users() -> bool:

@@ -66,7 +66,7 @@ class Approvals(msgspec.Struct, frozen=True):
         return Approvals({**self.servers, launch_hash: approval})
 
     def without(self, launch_hash: str) -> "Approvals":
-        return Approvals({key: each for key, each in self.servers.items() if key != launch_hash})
+        return Approvals({key: approved for key, approved in self.servers.items() if key != launch_hash})
 
 
 def approvals_file(environ: Mapping[str, str]) -> str:

@@ -66,11 +66,11 @@ def review(definitions: ServerDefinitions) -> ReviewedDefinitions:
 
 
 def compare(old: ServerDefinitions, new: ServerDefinitions) -> tuple[DefinitionChange, ...]:
-    """What a model would be told that it was not told before, and the reverse, by tool and text."""
-    before, after = dict(_lines(old)), dict(_lines(new))
+    """What changed in the texts that a model reads of a server, by tool and text."""
+    old_lines, new_lines = dict(_lines(old)), dict(_lines(new))
     changes = []
-    for place in dict.fromkeys((*before, *after)):
-        was, now = before.get(place), after.get(place)
+    for place in dict.fromkeys((*old_lines, *new_lines)):
+        was, now = old_lines.get(place), new_lines.get(place)
         if was is None and now is not None:
             changes.append(DefinitionChange("added", place, (Word(now, "added"),)))
         elif was is not None and now is None:
@@ -84,16 +84,19 @@ def compare(old: ServerDefinitions, new: ServerDefinitions) -> tuple[DefinitionC
 
 def compare_words(old: str, new: str) -> tuple[Word, ...]:
     """Two texts, word by word."""
-    before, after = (_SPLIT.split(text) for text in (old, new))
-    if max(len(before), len(after)) > 2 * MOST_WORDS:
+    old_words, new_words = (_SPLIT.split(text) for text in (old, new))
+    if max(len(old_words), len(new_words)) > 2 * MOST_WORDS:
         return (Word(old, "removed"), Word(new, "added"))
     words: list[Word] = []
-    matcher = difflib.SequenceMatcher(None, before, after, autojunk=False)
+    matcher = difflib.SequenceMatcher(None, old_words, new_words, autojunk=False)
     for tag, begin, end, start, stop in matcher.get_opcodes():
         if tag == "equal":
-            words.append(Word("".join(before[begin:end]), "kept"))
+            words.append(Word("".join(old_words[begin:end]), "kept"))
             continue
-        for text, state in (("".join(before[begin:end]), "removed"), ("".join(after[start:stop]), "added")):
+        for text, state in (
+            ("".join(old_words[begin:end]), "removed"),
+            ("".join(new_words[start:stop]), "added"),
+        ):
             if text:
                 words.append(Word(text, state))  # type: ignore[arg-type]
     return tuple(words)
@@ -109,7 +112,7 @@ def find_flags(definitions: ServerDefinitions) -> tuple[Flag, ...]:
         flags += (Flag("hidden", place, problem.message) for problem in problems)
         match = _ORDERS.search(text)
         if match is not None:
-            flags.append(Flag("orders", place, f"It speaks to the model: “{_around(text, match)}”"))
+            flags.append(Flag("orders", place, f"It speaks to the model: “{_excerpt_around(text, match)}”"))
         if len(flags) >= MOST_FLAGS:
             break
     return tuple(flags[:MOST_FLAGS])
@@ -124,6 +127,6 @@ def _lines(definitions: ServerDefinitions) -> Iterator[tuple[str, str]]:
         yield (place if seen[place] == 1 else f"{place} ({seen[place]})"), text
 
 
-def _around(text: str, match: "re.Match[str]") -> str:
+def _excerpt_around(text: str, match: "re.Match[str]") -> str:
     start, end = max(match.start() - 20, 0), min(match.end() + 40, len(text))
     return " ".join(text[start:end].split())

@@ -95,9 +95,9 @@ def _canonical(value: Any) -> bytes:
 def _comparable(value: Any) -> Any:
     """A value in which integers that the canonical form does not have are texts."""
     if isinstance(value, Mapping):
-        return {key: _comparable(each) for key, each in value.items()}
+        return {key: _comparable(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_comparable(each) for each in value]
+        return [_comparable(item) for item in value]
     is_large = isinstance(value, int) and not isinstance(value, bool) and abs(value) >= 1 << 53
     return f"integer {value}" if is_large else value
 
@@ -107,8 +107,8 @@ def _leaves(place: str, value: Any) -> Iterator[tuple[str, Any]]:
     while stack:
         where, item = stack.pop()
         if isinstance(item, Mapping) and item:
-            stack.extend((f"{where}.{key}", each) for key, each in reversed(list(item.items())))
+            stack.extend((f"{where}.{key}", child) for key, child in reversed(list(item.items())))
         elif isinstance(item, list) and item:
-            stack.extend((where, each) for each in reversed(item))
+            stack.extend((where, child) for child in reversed(item))
         else:
             yield where, item

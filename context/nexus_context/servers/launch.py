@@ -105,10 +105,12 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
         """The command or the address, as a person is shown it: secrets are covered."""
         if self.url:
             return _cover(self.written[0], _secrets_of_address(self.written[0]))
-        first = self.written[0] if references_in(self.written[0]) else self.executable
+        program = self.written[0] if references_in(self.written[0]) else self.executable
         words = self.written[1:]
-        shown = (_cover(word, spans) for word, spans in zip(words, _secrets_of_words(words), strict=True))
-        return shlex.join((first, *shown))
+        covered_words = (
+            _cover(word, spans) for word, spans in zip(words, _secrets_of_words(words), strict=True)
+        )
+        return shlex.join((program, *covered_words))
 
     @property
     def printable_variables(self) -> dict[str, str]:
@@ -133,7 +135,7 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def signs_in(self) -> bool:
-        """Whether the user can sign in to it: it is reached by HTTP, and its file has no other way."""
+        """Whether the user can sign in to it: an HTTP server whose file has no credentials of its own."""
         has_other_way = "@" in urlsplit(self.url).netloc or "authorization" in map(str.lower, self.headers)
         return bool(self.url) and not has_other_way
 
@@ -147,7 +149,7 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
         return _resolved(self.headers, environ, self.name)
 
     def values_digest(self, environ: Mapping[str, str]) -> str:
-        """The SHA-256 of the variables or headers that it is sent, which keeps none; "" if one is not set."""
+        """SHA-256 of the variables or headers sent to it; "" if a variable is not set."""
         try:
             values = self.sent_headers(environ) if self.url else self.environment(environ)
         except LaunchError:
@@ -192,8 +194,8 @@ def _plan(server: McpServer, context: LaunchContext) -> Launch:
     if not command:
         raise LaunchError(f"The server {server.name!r} has no command.", code="mcp-no-command")
     program = command[0]
-    found = context.which(program if "/" not in program else os.path.join(directory, program))
-    if found is None:
+    executable = context.which(program if "/" not in program else os.path.join(directory, program))
+    if executable is None:
         raise LaunchError(
             f"The program of the server {server.name!r} is not installed, or not on the PATH of Nexus.",
             code="mcp-no-program",
@@ -202,8 +204,8 @@ def _plan(server: McpServer, context: LaunchContext) -> Launch:
         name=server.name,
         origin=server.origin,
         transport=server.type,
-        executable=found,
-        program=real_path(found),
+        executable=executable,
+        program=real_path(executable),
         arguments=tuple(command),
         written=tuple(resolve_folder(word) for word in server.command),
         directory=directory,
@@ -297,10 +299,10 @@ def _cover(text: str, spans: Iterable[Span]) -> str:
 def _cover_references(text: str) -> str:
     parts, end = [], 0
     for reference in references_in(text):
-        shown = text[reference.span.start : reference.span.end]
+        covered = text[reference.span.start : reference.span.end]
         if reference.default is not None:
-            shown = shown.replace(f":-{reference.default}", f":-{COVER}")
-        parts += [COVER if reference.span.start > end else "", shown]
+            covered = covered.replace(f":-{reference.default}", f":-{COVER}")
+        parts += [COVER if reference.span.start > end else "", covered]
         end = reference.span.end
     return "".join((*parts, COVER if end < len(text) else ""))
 

@@ -16,7 +16,10 @@ from nexus_context.text.visible import visible_line
 
 def prompt_usage(prompt: Mapping[str, Any]) -> str:
     """The name of a prompt and its arguments, `[…]` for one that may be left out: `fix FILE [LINE]`."""
-    names = [(str(each.get("name")).upper(), each.get("required") is True) for each in _arguments(prompt)]
+    names = [
+        (str(argument.get("name")).upper(), argument.get("required") is True)
+        for argument in _arguments(prompt)
+    ]
     words = [name if is_required else f"[{name}]" for name, is_required in names]
     return visible_line(" ".join((str(prompt.get("name")), *words)))
 
@@ -24,9 +27,9 @@ def prompt_usage(prompt: Mapping[str, Any]) -> str:
 def find_prompt(server: str, definitions: ServerDefinitions | None, name: str) -> Mapping[str, Any]:
     """The prompt of this name as it was listed. RequestError if there is none."""
     prompts = () if definitions is None else definitions.prompts
-    prompt = next((each for each in prompts if each.get("name") == name), None)
+    prompt = next((candidate for candidate in prompts if candidate.get("name") == name), None)
     if prompt is None:
-        names = ", ".join(str(each.get("name")) for each in prompts) or "none"
+        names = ", ".join(str(candidate.get("name")) for candidate in prompts) or "none"
         raise RequestError(
             f"The server {server!r} has no prompt {name!r}. It has: {names}.", code="mcp-unknown-prompt"
         )
@@ -37,13 +40,15 @@ def read_arguments(server: str, prompt: Mapping[str, Any], words: str) -> dict[s
     """The words as arguments of a prompt. RequestError if there are too few."""
     arguments = _arguments(prompt)
     values = words.split(maxsplit=max(0, len(arguments) - 1))
-    if len(values) < sum(each.get("required") is True for each in arguments):
+    if len(values) < sum(argument.get("required") is True for argument in arguments):
         name, usage = prompt.get("name"), prompt_usage(prompt)
         raise RequestError(
             f"The prompt {name!r} of the server {server!r} is called with: {usage}.",
             code="mcp-missing-argument",
         )
-    return {str(each.get("name")): value.strip() for each, value in zip(arguments, values, strict=False)}
+    return {
+        str(argument.get("name")): value.strip() for argument, value in zip(arguments, values, strict=False)
+    }
 
 
 def prompt_text(server: str, messages: Iterable[Mapping[str, Any]]) -> str:
@@ -66,5 +71,9 @@ def _content_text(server: str, content: dict[str, Any]) -> str:
 def _arguments(prompt: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The described arguments, those that must be given first: only so do words suffice for them."""
     described = prompt.get("arguments")
-    arguments = [each for each in described if isinstance(each, dict)] if isinstance(described, list) else []
-    return sorted(arguments, key=lambda each: each.get("required") is not True)
+    arguments = (
+        [argument for argument in described if isinstance(argument, dict)]
+        if isinstance(described, list)
+        else []
+    )
+    return sorted(arguments, key=lambda argument: argument.get("required") is not True)

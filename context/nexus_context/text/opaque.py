@@ -64,7 +64,9 @@ def is_example(value: str) -> bool:
     if len(value) > _MOST:
         return False
     patterns = (_CONSTANT, _NAMED)
-    return any(re.fullmatch(one, value) for one in patterns) or _examples().fullmatch(value) is not None
+    return (
+        any(re.fullmatch(pattern, value) for pattern in patterns) or _examples().fullmatch(value) is not None
+    )
 
 
 @functools.cache

@@ -65,15 +65,15 @@ def unpacked(data: bytes, limit: int) -> Unpacked:
     return Unpacked(bytes(content), None if member.eof or not data else ended)
 
 
-def values_in(text: str, most: int) -> int:
+def values_in(text: str, max_values: int) -> int:
     """About how many values a JSON text holds, capped at `most + 1`."""
     count = sum(map(text.count, _MARKS))
-    if count <= most:
+    if count <= max_values:
         return count
     count = 0
     for token in _TOKEN.finditer(text):  # rarely needed: a transcript with so many commas is mostly prose
         count += token[0] in _MARKS
-        if count > most:
+        if count > max_values:
             break
     return count
 

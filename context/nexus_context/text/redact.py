@@ -198,12 +198,12 @@ def printable_setting(value: Any, pointer: Sequence[str | int] = ()) -> Any:
         return {key: printable_setting(item, (*pointer, key)) for key, item in value.items()}
     if isinstance(value, list):
         return [printable_setting(item, (*pointer, index)) for index, item in enumerate(value)]
-    place = tuple(pointer)
-    if place[: len(_HEADERS)] == _HEADERS and value is not None:
+    setting_pointer = tuple(pointer)
+    if setting_pointer[: len(_HEADERS)] == _HEADERS and value is not None:
         return _COVER
-    if place in _URLS and isinstance(value, str):
+    if setting_pointer in _URLS and isinstance(value, str):
         value = _AFTER_PATH.sub(_COVER, _USER.sub(_COVER, value))
-    name = next((step for step in reversed(place) if isinstance(step, str)), "")
+    name = next((step for step in reversed(setting_pointer) if isinstance(step, str)), "")
     if isinstance(value, str) and says_secret(name):
         return _COVER
     return without_secrets(value, name)
@@ -248,21 +248,21 @@ def _assigned(text: str) -> Iterator[Span]:
     if len(lowered) != len(text):  # a letter whose lower case is longer
         lowered = text
     for mark in _NAME_MARKS:
-        place = lowered.find(mark)
-        while place >= 0:
-            end = place + len(mark)
+        mark_start = lowered.find(mark)
+        while mark_start >= 0:
+            end = mark_start + len(mark)
             match = re.compile(_VALUE_BEHIND).match(text, end)
             if match is not None and _can_be_secret(
-                match, mark, text[max(place - _LONGEST_BEGIN, 0) : place]
+                match, mark, text[max(mark_start - _LONGEST_BEGIN, 0) : mark_start]
             ):
                 yield Span(*match.span(2))
-            place = lowered.find(mark, end)
+            mark_start = lowered.find(mark, end)
 
 
-def _can_be_secret(match: re.Match[str], mark: str, before: str) -> bool:
+def _can_be_secret(match: re.Match[str], mark: str, text_before: str) -> bool:
     """Whether a value behind a name that contains `mark` is a literal."""
     value = match[2]
-    if match[1].isspace() and not re.search(_IN_OPTION, before):
+    if match[1].isspace() and not re.search(_IN_OPTION, text_before):
         return False
     if value.isdigit() or not any(char.isdigit() for char in value):
         return False
@@ -272,10 +272,10 @@ def _can_be_secret(match: re.Match[str], mark: str, before: str) -> bool:
 
 
 def redact_prose(line: str) -> str:
-    """A line of prose or of a script, covered as by `redact`, and what the line itself marks as secret.
+    """Cover secrets in a line of prose or of a script: those of `redact`, and more.
 
-    That is what follows a secret name, all of an address but its host and path, the default of a reference,
-    and long keys.
+    Also covered: what follows a secret name, all of an address but its host and path, the default of a
+    reference, and long keys.
     """
     spans = [Span(*match.span(1)) for match in re.finditer(_DEFAULT, line)]
     spans += [Span(*match.span(2)) for match in re.finditer(_OPTION, line) if says_secret(match[1])]
@@ -376,15 +376,15 @@ def _has_one(marks: Sequence[str], text: str) -> bool:
 def _passwords(text: str) -> Iterator[re.Match[str]]:
     """Passwords of addresses; most addresses have none and are skipped at once."""
     end = 0  # of the last match
-    place = text.find("://")
-    while place >= 0:
-        match = PASSWORD.match(text, place)
-        if match is None or not _ADDRESS_BEGIN.search(text, max(end, place - _LONGEST_BEGIN), place):
-            place = text.find("://", place + 3)
+    separator = text.find("://")
+    while separator >= 0:
+        match = PASSWORD.match(text, separator)
+        if match is None or not _ADDRESS_BEGIN.search(text, max(end, separator - _LONGEST_BEGIN), separator):
+            separator = text.find("://", separator + 3)
             continue
         yield match
         end = match.end()
-        place = text.find("://", end)
+        separator = text.find("://", end)
 
 
 def _apart(spans: list[Span]) -> list[Span]:

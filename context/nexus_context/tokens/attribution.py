@@ -55,20 +55,22 @@ def _cumulative(counter: AdditiveCounter, text: str, cuts: Sequence[int]) -> Ite
     index = 0
     for segment in segments.split(text):
         end = start + len(segment)
-        whole = counter.segment_units(segment)
-        after = bisect_left(cuts, end, index)  # a cut at the end belongs to the next segment
-        for units in _inside(counter, segment, [cut - start for cut in cuts[index:after]], whole):
+        segment_units = counter.segment_units(segment)
+        next_index = bisect_left(cuts, end, index)  # a cut at the end belongs to the next segment
+        for units in _inside(
+            counter, segment, [cut - start for cut in cuts[index:next_index]], segment_units
+        ):
             yield done + units
-        done += whole
-        start, index = end, after
+        done += segment_units
+        start, index = end, next_index
     yield from [done] * (len(cuts) - index)
 
 
-def _inside(counter: AdditiveCounter, segment: str, offsets: Sequence[int], whole: int) -> list[int]:
-    """Units of `segment` before each offset, from 0 to `whole`, never decreasing."""
+def _inside(counter: AdditiveCounter, segment: str, offsets: Sequence[int], total: int) -> list[int]:
+    """Units of `segment` before each offset, from 0 to `total`, never decreasing."""
     if len(segment) > _PREFIX_LIMIT:
-        return _scaled(counter.segment_units, segment, [0, *offsets, len(segment)], whole)[1:-1]
-    units = (min(counter.segment_units(segment[:offset]), whole) for offset in offsets)
+        return _scaled(counter.segment_units, segment, [0, *offsets, len(segment)], total)[1:-1]
+    units = (min(counter.segment_units(segment[:offset]), total) for offset in offsets)
     return list(accumulate(units, max))
 
 
@@ -77,7 +79,7 @@ def _scaled(count: Callable[[str], int], text: str, cuts: Sequence[int], total: 
     sums = [0, *accumulate(count(text[start:end]) for start, end in pairwise(cuts))]
     if not sums[-1]:
         return [0] * (len(cuts) - 1) + [total]
-    return [part * total // sums[-1] for part in sums]
+    return [partial_sum * total // sums[-1] for partial_sum in sums]
 
 
 # Code points. Counting a prefix for each cut of a segment is quadratic in the cuts: longer segments

@@ -137,10 +137,12 @@ def learned(family: str, reports: Iterable[tuple[Hashable, UsageReport]]) -> Cor
     counted = [report for _, report in counted_reports(family, reports)]
     if len(counted) < LEAST_REPORTS:
         return Correction(family)
-    least, most = FACTORS
-    factor = min(max(median_low(report.ratio for report in counted), least), most)
-    before, after = (median_low(deviations(counted, each)) for each in (1000, factor))
-    if after > before:
+    smallest, largest = FACTORS
+    factor = min(max(median_low(report.ratio for report in counted), smallest), largest)
+    deviation_before, deviation_after = (
+        median_low(deviations(counted, tried_factor)) for tried_factor in (1000, factor)
+    )
+    if deviation_after > deviation_before:
         factor = 1000
     return Correction(family, factor, median_low(report.deviation for report in counted))
 

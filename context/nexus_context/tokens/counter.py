@@ -89,9 +89,9 @@ def count_message(
     neither text nor an image counts as its JSON text. A counter of the caller that counts messages has the
     last word (`plain_counter`): only it is told the role.
     """
-    own = getattr(counter, "own_count", None)
-    if own is not None:
-        return int(own(content, tool_calls, role))
+    own_count = getattr(counter, "own_count", None)
+    if own_count is not None:
+        return int(own_count(content, tool_calls, role))
     total = families.MESSAGE_OVERHEAD
     if isinstance(content, str):
         total += counter.count(content)
@@ -114,7 +114,7 @@ def fields_of(message: CountedMessage | Mapping[str, Any]) -> tuple[Any, Any, st
     if not isinstance(message, Mapping):
         return message.content, message.tool_calls, getattr(message, "role", "user")
     functions = [call.get("function") or call for call in message.get("tool_calls") or ()]
-    calls = [_Call(str(one.get("name") or ""), one.get("arguments")) for one in functions]
+    calls = [_Call(str(function.get("name") or ""), function.get("arguments")) for function in functions]
     return message.get("content"), calls, str(message.get("role") or "user")
 
 
@@ -280,12 +280,12 @@ def _count_part(counter: TokenCounter, part: object) -> int:
     return counter.count(estimates.json_text(part))
 
 
-def measure_cached(name: str, part: str, measure: Callable[[str], int]) -> int:
+def measure_cached(name: str, text: str, measure: Callable[[str], int]) -> int:
     """`measure(part)`, from the cache of `name` if it was measured recently."""
     cache = _caches.get(name)
     if cache is None:
         cache = _caches.setdefault(name, _MeasureCache())
-    return cache.get(part, measure)
+    return cache.get(text, measure)
 
 
 class _MeasureCache:
@@ -301,17 +301,17 @@ class _MeasureCache:
         self._bytes = 0
         self._lock = threading.Lock()
 
-    def get(self, part: str, measure: Callable[[str], int]) -> int:
-        units = self._young.get(part)
+    def get(self, text: str, measure: Callable[[str], int]) -> int:
+        units = self._young.get(text)
         if units is not None:
             return units
-        units = self._old.get(part)
+        units = self._old.get(text)
         if units is None:
-            units = measure(part)  # outside the lock: tiktoken releases the GIL
+            units = measure(text)  # outside the lock: tiktoken releases the GIL
         with self._lock:
-            if part not in self._young:
-                self._young[part] = units
-                self._bytes += sys.getsizeof(part) + _ENTRY_BYTES
+            if text not in self._young:
+                self._young[text] = units
+                self._bytes += sys.getsizeof(text) + _ENTRY_BYTES
                 if self._bytes > MEMO_BYTES // 2:
                     self._old, self._young, self._bytes = self._young, {}, 0
         return units

@@ -118,7 +118,7 @@ def _flat_text(value: object) -> str:
         item = stack.pop()
         if isinstance(item, Mapping):
             pieces.append("{}")
-            stack.extend(part for pair in item.items() for part in pair)
+            stack.extend(key_or_value for pair in item.items() for key_or_value in pair)
         elif isinstance(item, list | tuple | set | frozenset):
             pieces.append("[]")
             stack.extend(item)

@@ -61,8 +61,9 @@ def _tiles(length: float, side: int) -> int:
 
 
 class TileFormula(msgspec.Struct, frozen=True):
-    """OpenAI: a base, and as much again for each tile of 512 × 512 pixels after scaling to fit 2048 × 2048
-    with a shortest side of 768. Low detail costs the base.
+    """OpenAI: a base, and a cost for each tile of 512 × 512 pixels.
+
+    The image is scaled to fit 2048 × 2048 first, then to a shortest side of 768. Low detail costs the base.
     """
 
     base: int  # tokens

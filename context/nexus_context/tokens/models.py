@@ -88,8 +88,8 @@ class ModelLimits(msgspec.Struct, frozen=True):
 
     def write_price(self, lifetime: Lifetime) -> float | None:
         """The price of a token that is written to the cache; that of input where writing has none."""
-        own = self.cache_write_1h_price if lifetime == "1h" else None
-        return own or self.cache_write_price or self.input_price
+        hour_price = self.cache_write_1h_price if lifetime == "1h" else None
+        return hour_price or self.cache_write_price or self.input_price
 
     def can(self, feature: Feature) -> bool:
         """Whether the model has a feature; True where nobody says (rule 4)."""
@@ -284,9 +284,9 @@ def _latest_claude(family: str) -> str:
     """The registry's latest model of a family of Claude."""
     pattern = re.compile(rf"claude-{family}-(\d+)(?:-(\d+))?")
     versions = [
-        (int(found[1]), int(found[2] or 0), name)
+        (int(version_match[1]), int(version_match[2] or 0), name)
         for name in model_names()
-        if (found := pattern.fullmatch(name))
+        if (version_match := pattern.fullmatch(name))
     ]
     return max(versions)[2] if versions else family
 

@@ -76,14 +76,14 @@ class PlainCounter:
         return self._checked(self.counter.count_messages, [message])  # type: ignore[attr-defined]
 
     def _checked(self, count: Callable[[Any], Any], counted: Any) -> int:
-        what = f"{type(self.counter).__qualname__}.{count.__name__}"
+        method = f"{type(self.counter).__qualname__}.{count.__name__}"
         try:
             tokens = count(counted)
         except Exception as error:
-            text = f"The token counter failed: {what} raised {type(error).__name__}: {error}."
+            text = f"The token counter failed: {method} raised {type(error).__name__}: {error}."
             raise RequestError(text, code=BAD_COUNTER) from error
         if isinstance(tokens, bool) or not isinstance(tokens, int | float) or not math.isfinite(tokens):
-            text = f"{what} returned {tokens!r}; it must return a number of tokens."
+            text = f"{method} returned {tokens!r}; it must return a number of tokens."
             raise RequestError(text, code=BAD_COUNTER)
         return max(math.ceil(tokens), 0)
 

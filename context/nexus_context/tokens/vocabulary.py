@@ -118,9 +118,9 @@ def _quick(pattern: str) -> str:
     after the other. Automata have no possessive quantifiers. Without them the group matches the same: what
     follows each quantifier cannot match what it could give back, and `$` matches only at the end.
     """
-    plain, look_ahead, rest = pattern.partition(r"|\s+(?!\S)")
+    plain, look_ahead, tail = pattern.partition(r"|\s+(?!\S)")
     greedy = re.sub(r"([?*+]|\{1,3\})\+", r"\1", plain)
-    return f"(?:{greedy}){look_ahead}{rest}"
+    return f"(?:{greedy}){look_ahead}{tail}"
 
 
 def read_ranks(name: str, sha256: str) -> dict[bytes, int]:

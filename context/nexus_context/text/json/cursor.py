@@ -93,10 +93,10 @@ def find_place(text: str, offset: int) -> CursorPlace | None:
     end = 0  # of what was read
     for token in _tokens(text, 0, containers, offset=offset):
         if token.start() >= offset or _contains(token, offset):
-            return _place(text, containers, token, offset=offset)
+            return _cursor_place(text, containers, token, offset=offset)
         _take(containers, token)
         end = token.end()
-    return _place(text, containers, None, offset=max(offset, end))
+    return _cursor_place(text, containers, None, offset=max(offset, end))
 
 
 def _tokens(text: str, start: int, containers: list[_Container], *, offset: int) -> Iterator[re.Match[str]]:
@@ -142,7 +142,7 @@ def _take(containers: list[_Container], token: re.Match[str]) -> None:
     elif mark in "{[":
         containers.append(_Container(mark, containers[-1].below if containers else ()))
     elif mark in "}]":
-        if any(each.mark == _CLOSES[mark] for each in containers):
+        if any(container.mark == _CLOSES[mark] for container in containers):
             while containers.pop().mark != _CLOSES[mark]:
                 pass
     elif containers:
@@ -155,7 +155,7 @@ def _content(token: re.Match[str]) -> str:
     return meaning(token[0][1 : len(token[0]) - len(token["closed"])])
 
 
-def _place(
+def _cursor_place(
     text: str, containers: list[_Container], token: re.Match[str] | None, *, offset: int
 ) -> CursorPlace | None:
     if not containers or (token is not None and token["comment"] and token.start() < offset):
@@ -165,7 +165,7 @@ def _place(
     if token is not None and token.start() < offset and (token["string"] or token["word"]):
         written = Span(*token.span())
         prefix = meaning(text[token.start() : offset].removeprefix('"'))
-    names, has_colon = _rest(text, inside, written.end) if inside.mark == "{" else ([], False)
+    names, has_colon = _keys_after(text, inside, written.end) if inside.mark == "{" else ([], False)
     return CursorPlace(
         container=inside.path,
         is_object=inside.mark == "{",
@@ -177,11 +177,11 @@ def _place(
     )
 
 
-def _rest(text: str, inside: _Container, start: int) -> tuple[list[str], bool]:
+def _keys_after(text: str, inside: _Container, start: int) -> tuple[list[str], bool]:
     """The keys in the rest of an object, and whether a colon comes first."""
-    rest = _Container("{", ())
-    rest.key = inside.key
-    containers, has_colon = [rest], None
+    following_object = _Container("{", ())
+    following_object.key = inside.key
+    containers, has_colon = [following_object], None
     for token in _tokens(text, start, containers, offset=start):
         mark = token["mark"]
         if not (mark or token["string"] or token["word"]):
@@ -190,4 +190,4 @@ def _rest(text: str, inside: _Container, start: int) -> tuple[list[str], bool]:
         if mark in _CLOSES and len(containers) == 1:
             break
         _take(containers, token)
-    return rest.names, has_colon is True
+    return following_object.names, has_colon is True

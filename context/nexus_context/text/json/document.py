@@ -161,7 +161,7 @@ def count_members(value: Any, deepest: int) -> int | None:
         members += sum(map(len, objects))
         arrays = [container for container in level if type(container) is list]
         inner = chain(chain.from_iterable(map(dict.values, objects)), chain.from_iterable(arrays))
-        level = [each for each in inner if type(each) in _CONTAINERS]
+        level = [item for item in inner if type(item) in _CONTAINERS]
         if not level:
             return members
     return None

@@ -53,8 +53,8 @@ class NodeIndex:
         for step in path:
             child = self._child(at, step)
             if child is None:  # the other form of the step; None is the name of members without one
-                other = str(step) if isinstance(step, int) else as_index(step)
-                child = None if other is None else self._child(at, other)
+                other_form = str(step) if isinstance(step, int) else as_index(step)
+                child = None if other_form is None else self._child(at, other_form)
             if child is None:
                 raise KeyError(path)
             at = child

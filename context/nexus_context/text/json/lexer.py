@@ -90,8 +90,8 @@ def read_space(text: str, start: int) -> TokenProblem | None:
     if end == start:
         return None
     control = text[start] < " "
-    code, what = ("control-character", "control character") if control else ("whitespace", "character")
-    message = f"Invalid {what} {character_name(text[start])} between values: write a space, or remove it."
+    code, noun = ("control-character", "control character") if control else ("whitespace", "character")
+    message = f"Invalid {noun} {character_name(text[start])} between values: write a space, or remove it."
     return TokenProblem(start, end, code, message, fix=replace("Write a space", start, end, " "))
 
 
@@ -160,8 +160,8 @@ def read_number(source: str) -> int | float | None:
 
 def count_unopened(text: str) -> dict[str, int]:
     """How many more closing brackets of each kind a text has than opening ones."""
-    rest = _NO_BRACKETS.sub("", text)
-    return {closer: rest.count(closer) - rest.count(opener) for opener, closer in ("{}", "[]")}
+    brackets = _NO_BRACKETS.sub("", text)
+    return {closer: brackets.count(closer) - brackets.count(opener) for opener, closer in ("{}", "[]")}
 
 
 def junk_end(text: str, start: int) -> int:
@@ -191,23 +191,23 @@ def _rewrite(source: str, start: int, number: str) -> Fix | None:
         short = len(source) <= LONGEST_CONVERTED
         return replace(title, start, start + len(source), number) if short else None
     edits, at = [], 0
-    for place, char in enumerate(source):
-        if number[at : at + 1] == char and not (char == "0" and _is_padding(source, place)):
+    for index, char in enumerate(source):
+        if number[at : at + 1] == char and not (char == "0" and _is_padding(source, index)):
             at += 1
         elif char == ".":
-            edits.append(Edit(Span(start + place, start + place), "0"))
+            edits.append(Edit(Span(start + index, start + index), "0"))
             at += 2
         else:
-            edits.append(Edit(Span(start + place, start + place + 1), ""))
-        if char == "." and number[at : at + 1] == "0" and not source[place + 1 : place + 2].isdigit():
-            edits.append(Edit(Span(start + place + 1, start + place + 1), "0"))
+            edits.append(Edit(Span(start + index, start + index + 1), ""))
+        if char == "." and number[at : at + 1] == "0" and not source[index + 1 : index + 2].isdigit():
+            edits.append(Edit(Span(start + index + 1, start + index + 1), "0"))
             at += 1
     return Fix(title, tuple(edits))
 
 
-def _is_padding(source: str, place: int) -> bool:
+def _is_padding(source: str, index: int) -> bool:
     """Whether this zero leads a number that continues with a digit."""
-    return not source[:place].strip("+-0_") and source[place + 1 :].lstrip("_")[:1].isdigit()
+    return not source[:index].strip("+-0_") and source[index + 1 :].lstrip("_")[:1].isdigit()
 
 
 def _instead(start: int, end: int, value: object, code: str, message: str, fix: Fix | None) -> Token:
@@ -227,22 +227,27 @@ def _number(source: str) -> str | None:
     match = _LOOSE_NUMBER.fullmatch(source)
     if not match:
         return None
-    sign, whole, point, part, exponent = (each or "" for each in match.groups())
-    whole, part = whole.replace("_", ""), part.replace("_", "")
-    if not whole and not part:
+    sign, integer_digits, point, fraction_digits, exponent = (
+        group_text or "" for group_text in match.groups()
+    )
+    integer_digits, fraction_digits = integer_digits.replace("_", ""), fraction_digits.replace("_", "")
+    if not integer_digits and not fraction_digits:
         return None
     number = (
-        sign.replace("+", "") + (whole.lstrip("0") or "0") + (f".{part or 0}" if point else "") + exponent
+        sign.replace("+", "")
+        + (integer_digits.lstrip("0") or "0")
+        + (f".{fraction_digits or 0}" if point else "")
+        + exponent
     )
     return number if _JSON_NUMBER.fullmatch(number) else None
 
 
 def _remove_comment(text: str, gap: int, start: int, end: int) -> Fix:
     """Remove the comment: with its line if it stands alone there, else with the spaces before it."""
-    before = text[gap:start]
-    line_start = max(before.rfind("\n"), before.rfind("\r"))
+    gap_text = text[gap:start]
+    line_start = max(gap_text.rfind("\n"), gap_text.rfind("\r"))
     line_end = _BLANK_TO_LINE_END.match(text, end)
     if line_end and (line_start >= 0 or gap == 0):
         return Fix("Remove the comment", (Edit(Span(gap + line_start + 1, line_end.end()), ""),))
-    start -= len(before) - len(before.rstrip(" \t"))
+    start -= len(gap_text) - len(gap_text.rstrip(" \t"))
     return replace("Remove the comment", start, end, "")

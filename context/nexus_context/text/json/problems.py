@@ -50,7 +50,7 @@ def replace(title: str, start: int, end: int, text: str) -> Fix:
 def printable(source: str, limit: int = 40) -> str:
     """Source text as a message can quote it: short, on one line, without invisible characters."""
     text = source if len(source) <= limit else source[: limit - 1] + "…"
-    return "".join(each if each.isprintable() else f"\\u{ord(each):04x}" for each in text)
+    return "".join(character if character.isprintable() else f"\\u{ord(character):04x}" for character in text)
 
 
 def has_surrogate(text: str) -> bool:
@@ -110,15 +110,15 @@ class Problems:
         for start, end, code, message, fix in problems:
             self.add(start, end, code, message, fix=fix)
 
-    def add_removable(self, start: int, end: int, code: str, what: str, *, fixable: bool = True) -> None:
+    def add_removable(self, start: int, end: int, code: str, finding: str, *, fixable: bool = True) -> None:
         """Report something that should be removed."""
         fix = replace("Remove it", start, end, "") if fixable else None
-        self.add(start, end, code, f"{what}: remove it.", fix=fix)
+        self.add(start, end, code, f"{finding}: remove it.", fix=fix)
 
-    def add_trailing_comma(self, start: int, what: str) -> None:
+    def add_trailing_comma(self, start: int, container: str) -> None:
         """Report a comma after the last member of an array or object."""
         fix = replace("Remove the comma", start, start + 1, "")
-        message = f"Illegal trailing comma before end of {what}: remove it."
+        message = f"Illegal trailing comma before end of {container}: remove it."
         self.add(start, start + 1, "trailing-comma", message, fix=fix)
 
     def add_missing_comma(self, start: int, end: int, at: int) -> None:
@@ -153,10 +153,10 @@ class Problems:
         """Report that a key is missing."""
         self.add(start, end, "property-name", f"{NAME_EXPECTED}{remedy}")
 
-    def add_duplicate_key(self, start: int, end: int, first: tuple[int, int]) -> None:
+    def add_duplicate_key(self, start: int, end: int, first_key: tuple[int, int]) -> None:
         """Warn that a key repeats an earlier one."""
         message = "This key is there already; the last one wins. Remove one of them."
-        related = ((*first, "First here."),)
+        related = ((*first_key, "First here."),)
         self.add(start, end, "duplicate-key", message, severity=Severity.WARNING, related=related)
 
     def add_number_range(self, start: int, end: int, source: str) -> None:
@@ -193,11 +193,11 @@ class Problems:
 
     def add_unclosed_at_end(self, openers: Sequence[int], closers: str, start: int, end: int) -> None:
         """Report the brackets open at the end, innermost first; `closers` replace `start` to `end`."""
-        first = openers[0]
+        innermost = openers[0]
         message = f"'{_OPENERS[closers[0]]}' was never closed: write '{printable(closers)}' at the end."
-        related = tuple((each, each + 1, "This one is not closed either.") for each in openers[1:4])
+        related = tuple((opener, opener + 1, "This one is not closed either.") for opener in openers[1:4])
         fix = replace(f"Insert {printable(closers)}", start, end, closers)
-        self.add(first, first + 1, "unclosed", message, fix=fix, related=related)
+        self.add(innermost, innermost + 1, "unclosed", message, fix=fix, related=related)
 
     def add_unescaped_quotes(self, start: int, end: int, quotes: Sequence[int]) -> None:
         """Report quotes, at these offsets, inside of what is meant as one string."""
@@ -216,7 +216,9 @@ class Problems:
         halves = re.compile(_ESCAPED_SURROGATE).finditer(text, start, end)
         for half in halves:
             if self.full:
-                count = sum(len(each.group()) in (1, 6) for each in halves) + (len(half.group()) in (1, 6))
+                count = sum(len(other_half.group()) in (1, 6) for other_half in halves) + (
+                    len(half.group()) in (1, 6)
+                )
                 self._extra += count
                 if count:
                     self._worst = min(self._worst, Severity.WARNING)

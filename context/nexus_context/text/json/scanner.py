@@ -192,9 +192,9 @@ class _Scanner:
 
     def take_key(self, name: str, start: int, end: int) -> None:
         """Set the key of the next value; warn if the object has it already."""
-        first = self.names.setdefault(name, len(self.nodes))
-        if first < len(self.nodes):
-            key = self.nodes[first][4:]
+        first_node = self.names.setdefault(name, len(self.nodes))
+        if first_node < len(self.nodes):
+            key = self.nodes[first_node][4:]
             self.problems.add_duplicate_key(start, end, key)
         self.key, self.key_start, self.key_end = name, start, end
 
@@ -525,9 +525,9 @@ class _Scanner:
         at = line_end.start() if line_end else before
         self.nodes.append((at, at, self.node, self.key, self.key_start, self.key_end))
 
-    def remove(self, start: int, end: int, code: str, what: str) -> None:
+    def remove(self, start: int, end: int, code: str, finding: str) -> None:
         """Report what should be removed; there is a fix only if that leaves anything."""
-        self.problems.add_removable(start, end, code, what, fixable=self.state != ROOT)
+        self.problems.add_removable(start, end, code, finding, fixable=self.state != ROOT)
 
     def unclosed(self, end: int, *, separator: str = "") -> None:
         """Close the innermost bracket, which was never closed, at `end`."""

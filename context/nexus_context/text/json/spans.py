@@ -180,5 +180,5 @@ def texts_in(value: object, path: Pointer = ()) -> Iterator[tuple[Pointer, str]]
     if isinstance(value, str):
         yield path, value
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    for key, below in items:
-        yield from texts_in(below, (*path, key))
+    for key, member_value in items:
+        yield from texts_in(member_value, (*path, key))

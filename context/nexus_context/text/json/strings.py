@@ -55,10 +55,10 @@ def requote(title: str, text: str, start: int, end: int, *, opened: int = 0, clo
     quotes and escapes: the text may be a secret, and edits are printed.
     """
     low, high = start + opened, end - closed
-    places = list(islice(_INVALID.finditer(text, low, high), MOST_EDITS + 1))
-    if len(places) > MOST_EDITS:
+    matches = list(islice(_INVALID.finditer(text, low, high), MOST_EDITS + 1))
+    if len(matches) > MOST_EDITS:
         return None
-    inside = (Edit(Span(*place.span()), _escaped(place)) for place in places)
+    inside = (Edit(Span(*match.span()), _escaped(match)) for match in matches)
     edits = (Edit(Span(start, low), '"'), *inside, Edit(Span(high, end), '"'))
     return Fix(title, tuple(edit for edit in edits if text[edit.span.start : edit.span.end] != edit.text))
 
@@ -125,8 +125,8 @@ def read_quoted(text: str, start: int, *, is_key: bool, depth: int) -> Token:
         end = _closing_place(text, start, line_end, is_key=is_key, depth=depth)
         content = text[start + 1 : end]
     closed = 1 if match else 0
-    what = NAME_EXPECTED if is_key else "Expecting value"
-    message = f'{what}: write "…" instead of {text[start]}…{closing}.'
+    expectation = NAME_EXPECTED if is_key else "Expecting value"
+    message = f'{expectation}: write "…" instead of {text[start]}…{closing}.'
     fix = requote("Use double quotes", text, start, end, opened=1, closed=closed)
     return Token(start, end, _guess(content), (TokenProblem(start, end, "quotes", message, fix=fix),))
 
@@ -144,10 +144,10 @@ def _unterminated(
     end = _closing_place(text, start, line_end, is_key=is_key, depth=depth)
     message = "Unterminated string: write the closing double quote."
     fix = replace("Close the string", end, end, '"')
-    inside = tuple(each for each in problems if each.end <= end)
-    whole = TokenProblem(start, end, "unterminated-string", message, fix=fix)
+    inside = tuple(problem for problem in problems if problem.end <= end)
+    unterminated = TokenProblem(start, end, "unterminated-string", message, fix=fix)
     content = text[start + 1 : end]
-    return Token(start, end, _guess(content), (whole, *inside))
+    return Token(start, end, _guess(content), (unterminated, *inside))
 
 
 def _guess(content: str) -> str:
