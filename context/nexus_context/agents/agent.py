@@ -23,7 +23,7 @@ _beginning = threading.Lock()
 
 
 class AgentSpec(msgspec.Struct, frozen=True):
-    """What an agent is asked to be; None leaves the value to `agents` of config.json, then to the parent.
+    """The options of an agent; None leaves a value to `agents` of config.json, then to the parent.
 
     `folder` is absolute, or relative to the workspace folder. `tools` are names or patterns. `permissions`
     has level, allow and deny. `parameters` are model parameters.

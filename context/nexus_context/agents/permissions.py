@@ -59,7 +59,7 @@ def directory_permissions(layers: Layers) -> AgentPermissions:
 
 
 def narrow(parent: AgentPermissions, other: AgentPermissions) -> AgentPermissions:
-    """What both allow."""
+    """The permissions that both grant."""
     level = min(parent.level, other.level, key=LEVELS.index)
     deny = tuple(dict.fromkeys((*parent.deny, *other.deny)))
     return AgentPermissions(level, _both(parent.allow, other.allow), deny)
@@ -101,7 +101,7 @@ def requested_permissions(agent: str, parent: AgentPermissions, spec: Mapping[st
 
 
 def left(parent: AgentPermissions, spec: Mapping[str, Any]) -> AgentPermissions:
-    """What the parent can still grant of an earlier request."""
+    """The part of an earlier request that the parent can still grant."""
     level = spec.get("level")
     known_level = level if level in LEVELS else parent.level
     return narrow(

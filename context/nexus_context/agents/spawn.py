@@ -73,8 +73,7 @@ def check_child(spec: AgentSpec, parent: Agent) -> None:
 
 
 def grant_of(agent: Agent, base: Snapshot) -> AgentGrant:
-    """What the agent gets from the agents above it and its folder's settings; sets the agent's attributes,
-    too.
+    """Collect what an agent inherits from its parents and its folder; also sets its attributes.
 
     Raises RequestError for what its parent cannot grant.
     """

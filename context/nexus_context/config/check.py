@@ -95,7 +95,7 @@ def check_config(document: JsonDocument) -> tuple[Problem, ...]:
 
 
 def check_value(pointer: str, value: Any) -> str | None:
-    """What is wrong with a value for the setting at a JSON pointer, or None.
+    """Why a value does not fit the setting at a JSON pointer; None if it fits.
 
     For values that are not in a file, such as those of a request.
     """
@@ -159,7 +159,7 @@ def conform(
 
 
 def find_mismatches(value: Any, node: Node, pointer: Pointer = ()) -> list[Finding]:
-    """What of a value at a pointer does not conform to a schema node, whose `$ref`s are resolved."""
+    """Find the parts of a value that do not fit a schema node, in which `$ref`s are resolved already."""
     findings: list[Finding] = []
     _walk(value, node, pointer, findings)
     return findings

@@ -112,7 +112,7 @@ class CoveredText:
         return covered
 
     def _harmless(self, line: str, start: int) -> Iterator[tuple[int, int]]:
-        """What the user's own terminal may show of a line that begins at an offset."""
+        """Yield the ranges of a line that the user's own terminal may show."""
         if self._is_secret or self._document is None or not _is_readable(self._document):
             return
         comments = (

@@ -183,7 +183,7 @@ def find_unpinned(words: Sequence[str]) -> list[UnpinnedPackage]:
 
 
 def explain_unpinned(package: UnpinnedPackage, version: str | None) -> str:
-    """What is wrong with it, and what to write; `version` is one that this machine has.
+    """Explain why it is unpinned and what to write; `version` is one that this machine has.
 
     No word of the command is in it: an argument may be a secret.
     """
@@ -242,7 +242,7 @@ def _find_runner(words: Sequence[str], at: int) -> tuple[_Runner | None, int]:
 def _package_words(
     words: Sequence[str], positions: Sequence[tuple[int, str | None]], runner: _Runner
 ) -> list[tuple[int, int]]:
-    """Index and offset of each package: those of its options, else the first word that is none."""
+    """Index and offset of each package: from its options, else the first word that is not an option."""
     named: list[tuple[int, int]] = []
     for position, option in positions:
         if option is None:

@@ -72,7 +72,7 @@ _Excesses = Iterator[tuple[Pointer, Any, str]]
 def restrict(
     layers: Sequence[ConfigLayer], *, global_path: str
 ) -> tuple[tuple[ConfigLayer, ...], tuple[Problem, ...]]:
-    """The layers with what they may not set dropped, and a warning for each such value.
+    """Drop the values that layers may not set, with a warning for each.
 
     `global_path` is the absolute path of the global config.json, which need not exist.
     """
@@ -157,7 +157,7 @@ def _global_settings(value: Any, global_path: str) -> list[tuple[Pointer, str]]:
 
 
 def _wider(value: Any, grants: _GlobalGrants, global_path: str) -> list[tuple[Pointer, str]]:
-    """What is wider than in the global file, and why it is ignored."""
+    """The values that are wider than in the global file, each with the reason why it is ignored."""
     permissions = _object(value, "permissions")
     pointer = ("permissions",)
     excesses = [*_wider_level(pointer, permissions, grants.level, f'the global "{grants.level}"')]

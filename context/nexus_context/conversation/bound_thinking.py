@@ -33,9 +33,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class RequestSize(NamedTuple):
-    """The tokens of a request by its model's counter: `fixed` are those of system prompt and tools, `total`
-    all. `available` are those that it could take.
-    """
+    """Tokens of a request by its model's counter."""
 
     counter: TokenCounter
     fixed: int
@@ -142,7 +140,7 @@ def report_behind(
     *,
     correction: Correction,
 ) -> UsageReport | None:
-    """What a provider counted of the last request of a turn, beside our estimate of that.
+    """Report a provider's count of a turn's last request beside our estimate.
 
     `request` is the last one that was assembled; `messages` are appended to the history behind it.
     """

@@ -195,7 +195,7 @@ def _is_plain(message: Any) -> bool:
 
 
 def _is_json(value: Any, depth: int = 0) -> bool:
-    """Whether JSON can hold a value as it is, except for what `repair` changes: half surrogate pairs."""
+    """Whether JSON can hold a value unchanged, apart from half surrogate pairs, which `repair` changes."""
     kind = value.__class__
     if kind is dict:
         if depth > MOST_LEVELS:

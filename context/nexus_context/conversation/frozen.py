@@ -53,7 +53,7 @@ class Frozen(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def latest(self) -> Rendered:
-        """What the model knows: what is sent, with what notes say of it."""
+        """The state that the model knows: what is sent, updated by notes."""
         return self.told or self.sent
 
 
@@ -109,7 +109,7 @@ def frozen_of(text: str | None) -> Frozen | None:
 
 
 def note_of(changes: Sequence[Change]) -> str:
-    """What a model is told of these changes; "" if there are none."""
+    """Write the note that tells a model of these changes; "" if there are none."""
     if not changes:
         return ""
     change_texts = "\n\n".join(change.text for change in changes)
@@ -119,7 +119,7 @@ def note_of(changes: Sequence[Change]) -> str:
 def changes_between(
     before: Rendered, now: Rendered, *, separator: str, sent: Sequence[Tool] = ()
 ) -> tuple[Change, ...]:
-    """What changed, parts first, then tools. `separator` stands between the sections of a prompt.
+    """Compare two renderings: parts first, then tools. `separator` stands between sections of a prompt.
 
     The definitions of the tools `sent` are sent already: they can be called.
     """

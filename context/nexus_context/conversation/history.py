@@ -122,7 +122,7 @@ class History:
         counter: str,
         gap: Gap,
     ) -> "History":
-        """A history from a ledger; `tokens` has those of each message by the counter of that name.
+        """Restore a history from a ledger; `tokens` are its counts by the counter of that name.
 
         Raises ValueError if messages and tokens differ in number, or if fewer than `gap.lead` are loaded.
         """
@@ -212,7 +212,7 @@ class History:
         return sums[end][0] - sums[start][0], sums[end][1] - sums[start][1]
 
     def with_leading(self, kept_messages: Iterable[Message]) -> list[Message]:
-        """What a compaction keeps, with the leading system messages in any case."""
+        """The messages that a compaction keeps, plus the leading system messages if they are missing."""
         messages = list(kept_messages)
         rules = [self.messages[index] for index in self.leading]
         return [*(rule for rule in rules if rule not in messages), *messages]
@@ -246,7 +246,7 @@ class History:
         return self.sums(counter)[-1] + self.gap.tokens
 
     def preamble_tokens(self, counter: TokenCounter, start: int, end: int) -> PreambleTokens:
-        """What the preambles of `messages[start:end]` cost.
+        """Count the preambles of `messages[start:end]`.
 
         Counts only those that are new to this counter.
         """
@@ -391,7 +391,7 @@ class Encoded:
 
 
 def _count_preamble(message: Message, counter: TokenCounter) -> PreambleTokens:
-    """The tokens of a message's preamble: what it adds to those of the content."""
+    """Tokens that a message's preamble adds to its content."""
     preamble, content = message.preamble, sent_content(message)
     assert preamble is not None  # noqa: S101 - only called for messages with one
     text = content if isinstance(content, str) else content[0]["text"]

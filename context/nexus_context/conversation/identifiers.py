@@ -73,7 +73,7 @@ _AFTER = ".,:;+-/\\"  # no name ends with these
 
 @lru_cache(maxsize=16_384)
 def classify(word: str) -> tuple[Mention, ...]:
-    """What a word names; nothing for a plain word."""
+    """The names in a word; none for a plain word."""
     if len(word) > LONGEST:
         return ()
     word = word.lstrip(_BEFORE).rstrip(_AFTER)

@@ -89,7 +89,7 @@ def is_error(message: Message) -> bool:
 
 
 def sent_content(message: Message) -> str | list[Any]:
-    """What a model is sent as the content: the preamble, then the content; empty text without both.
+    """The content as it is sent: the preamble, then the content; empty text without both.
 
     A message without content is its preamble alone: the message of an event.
     """
@@ -133,7 +133,7 @@ def written_message(message: Message) -> Message:
 
 
 def without_preamble(message: Message) -> Message:
-    """What its author wrote; the same object if the message has no preamble.
+    """The message as its author wrote it; the same object if it has no preamble.
 
     Of a message without content, the event stays: it is all there is.
     """
@@ -158,7 +158,7 @@ def without_changes(message: Message) -> Message:
 
 
 def changes_apart(message: Message) -> tuple[Message, Message] | None:
-    """What was told of prompt and tools as a system message, and the rest as it is sent.
+    """Split off the note on changed prompt and tools: a system message, and the rest as it is sent.
 
     None if there is nothing of that.
     """
@@ -169,7 +169,7 @@ def changes_apart(message: Message) -> tuple[Message, Message] | None:
 
 
 def without_old_preambles(messages: Iterable[Message]) -> list[Message]:
-    """What a compaction keeps: only the last turn keeps the preamble of its message.
+    """Remove the preambles of all turns but the last from messages that a compaction keeps.
 
     What was told of prompt and tools goes: they are rendered anew.
     """

@@ -81,7 +81,7 @@ class SentRequests:
         return request_id in self._by_id
 
     def drop_proposals(self) -> None:
-        """What requests begin with has changed: no request decides it any more."""
+        """Forget proposals, since the beginning of requests has changed."""
         for request in self._by_id.values():
             if request.proposal is not None:
                 self._by_id[request.id] = request._replace(proposal=None)
@@ -92,7 +92,7 @@ class SentRequests:
             self.add(turn.request._replace(sent=turn.continued, proposal=None))
 
     def bind(self, messages: Sequence[Message], history: History, answered: str | None = None) -> BoundTurn:
-        """What to append to a history. `answered` is the id of the request, unless a message carries it.
+        """Bind messages to the request that they answer, ready to append to a history.
 
         A compaction by the provider's server that came with the messages is apart.
         """
@@ -114,7 +114,7 @@ class SentRequests:
     def answered_by(
         self, messages: Sequence[Message], history: History, answered: str | None
     ) -> AssembledRequest | None:
-        """The request that messages answer (rule 2); None if there is none, or if it is forgotten."""
+        """The request that messages answer (rule 2); None if it is unknown or forgotten."""
         answered = _named_request(messages) or answered
         if answered is not None or not self._by_id:
             return None if answered is None else self._by_id.get(answered)

@@ -94,7 +94,7 @@ def server_compaction(message: Message) -> CompactionPart | None:
 
 
 def compaction_text(compaction: CompactionPart) -> str:
-    """What others than its provider read: its text, or a sentence that says that it has none."""
+    """A compaction's text for other providers, or a sentence that says that it has none."""
     name, summary = PROVIDER_NAMES[compaction.provider], compaction.text.strip()
     if not summary:
         return texts.text("compaction_opaque").format(provider=name)
@@ -114,7 +114,7 @@ def summary_of(message: Message) -> str:
 
 
 def _foreign_summary(text: str) -> str:
-    """A summary of another program without its introduction, its reasoning and its last instruction."""
+    """Strip introduction, reasoning and last instruction from another program's summary."""
     for opening in FOREIGN_OPENINGS:
         if text.startswith(opening):
             introduction, _, remainder = text.partition("\n")

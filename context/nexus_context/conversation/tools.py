@@ -85,7 +85,7 @@ def description_of(tool: Mapping[str, Any]) -> str:
 
 
 def sent_fields(tool: Mapping[str, Any]) -> Tool:
-    """What a model is sent of a definition: nothing of what filters it, or is for people and programs."""
+    """The fields of a definition that a model is sent."""
     if tool.get("type") not in _OWN_TYPES and not any(key in tool for key in _SCHEMAS):
         return {key: value for key, value in tool.items() if key not in _FILTERS}
     return {
@@ -107,7 +107,7 @@ def check_tool(tool: Any, value_path: str) -> None:
 
 
 def select(*sources: Iterable[Tool], rules: Filter | None = None) -> Selection:
-    """All tools by name, without those that a rule leaves out; a later source replaces an earlier one.
+    """Select the tools that no rule leaves out, by name; a later source replaces an earlier one.
 
     Raises RequestError for a definition that has no name, or is not an object.
     """

@@ -114,7 +114,7 @@ class View(msgspec.Struct, frozen=True):
         return [Repair("cut", text), *media]
 
     def sound_messages(self) -> Traced:
-        """The messages as providers accept them, with the repairs; cheap if there are none.
+        """Repair the messages so that providers accept them; cheap if there is nothing to repair.
 
         Indexes are those of `messages()`.
         """
@@ -153,7 +153,7 @@ class View(msgspec.Struct, frozen=True):
         return index >= self.start or index < self.head or index == self.anchor
 
     def preamble_tokens(self, counter: TokenCounter) -> PreambleTokens:
-        """What the event and memory text and the notes cost that earlier messages are sent with."""
+        """Tokens of the event text, memory text and notes that earlier messages are sent with."""
         count = self.history.preamble_tokens
         ranges = [(self.start, self.end)]
         if self.start:
@@ -167,7 +167,7 @@ class View(msgspec.Struct, frozen=True):
         return total.plus(self._replaced_preambles(counter, ranges), -1) if self.replaced else total
 
     def _replaced_preambles(self, counter: TokenCounter, ranges: Sequence[tuple[int, int]]) -> PreambleTokens:
-        """What the preambles in these ranges would cost that are not sent any more: once for each cut."""
+        """Tokens of preambles in these ranges that are not sent any more; counted once for each cut."""
         key = (counter.name, self.start, self.head, self.anchor)
         cached = self.history.replaced_preambles
         if cached is not None and cached[0] is self.replaced and cached[1] == key:
@@ -180,7 +180,7 @@ class View(msgspec.Struct, frozen=True):
         return total
 
     def notes_apart(self) -> dict[int, tuple[Message, Message]]:
-        """By index among `messages()`: what a message tells of prompt and tools, and the rest of it."""
+        """Split messages that carry a note on prompt and tools; by index among `messages()`."""
         notes = [index for index in self.history.notes if index not in self.replaced]
         if not notes:
             return {}

@@ -248,7 +248,7 @@ class Window:
         return _Fit(cut, tokens, repairs, uncut, added=added, moved=self._is_moved(settled, cut))
 
     def _added(self, cut: _Cut, shape: BodyShape) -> Mapping[int, int]:
-        """What the body adds to the messages that are sent."""
+        """Tokens that the body adds to the messages that are sent."""
         if not shape.format or not self._history.reshaped:
             return {}
         added = self._history.added_tokens(self._counter, shape)
@@ -397,7 +397,7 @@ class Window:
         return cut if replaced == cut.replaced else msgspec.structs.replace(cut, replaced=replaced)
 
     def _without_notes(self, cut: _Cut, number: int, sums: Sequence[int]) -> _Cut:
-        """The cut, without what messages tell of other prompts and tools than those of this number."""
+        """Leave out the notes on prompts and tools other than those of this number."""
         messages = self._history.messages
         replaced = dict(cut.replaced)
         anchor = self._anchor(cut.head, cut.start)
@@ -417,7 +417,7 @@ class Window:
         return start - 1 if begins else start
 
     def _pinned(self, room: int, sums: Sequence[int]) -> int:
-        """How many messages at the beginning are pinned: those that are not too large.
+        """Count the messages pinned at the beginning: those that are not too large.
 
         A summary is pinned with every strategy, since it stands for what is gone, and that of a provider's
         server at any size, as are leading system messages with what they stand behind; then come the first

@@ -301,7 +301,10 @@ def exists(path: str) -> bool:
 
 
 def file_stamp(path: str) -> tuple[int, ...] | None:
-    """What changes when a file is replaced or written, links followed; None if there is no regular file."""
+    """A stamp that changes when a file is replaced or written; None without a regular file.
+
+    Links are followed.
+    """
     try:
         info = os.stat(path)
     except (OSError, ValueError):
@@ -331,7 +334,7 @@ def list_directory(path: str | int, most: int | None = None) -> list[tuple[str, 
 
 
 class Lines:
-    """The lines of a file that another program may be writing, without those of its middle.
+    """The lines of a file that another program may be writing, except the middle of a long file.
 
     `first` are the complete lines of its first `head` bytes. Iteration gives complete lines from the end of
     the file on, without what comes after the last line end, and stops after `most` bytes; a longer line ends
@@ -375,7 +378,7 @@ class Lines:
 
 
 def read_range(path: str, start: int, size: int) -> tuple[tuple[int, ...], bytes]:
-    """The stamp of a regular file and at most `size` bytes of it from `start` on; OSError for others."""
+    """Stamp of a regular file, and at most `size` bytes of it from `start` on; OSError for other files."""
     descriptor, stamp = _open_regular(path)
     try:
         os.lseek(descriptor, start, os.SEEK_SET)
@@ -385,7 +388,7 @@ def read_range(path: str, start: int, size: int) -> tuple[tuple[int, ...], bytes
 
 
 def _open_regular(path: str) -> tuple[int, tuple[int, ...]]:
-    """A descriptor of a file, of a compressed one that of its text; and the file's stamp."""
+    """Open a file; returns a descriptor of its text, decompressed if need be, and the file's stamp."""
     descriptor = os.open(path, _OPEN_FLAGS)
     info = os.fstat(descriptor)
     if not stat.S_ISREG(info.st_mode):

@@ -62,7 +62,7 @@ class MessageColumns(NamedTuple):
 
 
 class ChainBreak(NamedTuple):
-    """The first turn of a thread that is not what was written, and why."""
+    """The first damaged turn of a thread, and why."""
 
     seq: int
     reason: str
@@ -143,7 +143,7 @@ def find_damage(connection: apsw.Connection, *, entire: bool) -> str | None:
 
 
 def find_broken_session(connection: apsw.Connection) -> Verified | None:
-    """The first session that is not what was written."""
+    """The first session with a damaged turn."""
     return next((verified for verified in verify(connection) if verified.broken is not None), None)
 
 
@@ -199,7 +199,7 @@ def _break(connection: apsw.Connection, thread: _Thread, unreadable: type[Except
 
 
 class _Walk:
-    """A walk along the turns of a thread; its state is that of the last intact turn."""
+    """A walk along the turns of a thread; its state describes the last intact turn."""
 
     def __init__(self, connection: apsw.Connection, thread: _Thread) -> None:
         start = thread.id << SHIFT
@@ -257,7 +257,7 @@ class SummedMessages:
         self._position = first_id & _MASK
 
     def take(self, seq: int, count: int) -> list[MessageColumns]:
-        """The messages of the next turn. DamagedError or LookupError if they are not what was written."""
+        """The messages of the next turn. DamagedError or LookupError if they are damaged."""
         taken: list[MessageColumns] = []
         while len(taken) < count:
             row = self._next

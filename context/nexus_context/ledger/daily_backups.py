@@ -109,7 +109,7 @@ def write(connection: apsw.Connection, ledger: str) -> str | None:
 
 
 def settle(connection: apsw.Connection, ledger: str, path: str) -> None:
-    """Remove the new backup if a session of it was deleted meanwhile, else the ones that are too old.
+    """Remove the new backup if one of its sessions was deleted meanwhile, else the backups that are too old.
 
     `connection` reads what is there after the backup was made.
     """

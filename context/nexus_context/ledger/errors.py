@@ -47,7 +47,7 @@ class HeadMovedError(LedgerError):
 
 
 def key_reused(key: str, earlier_count: int, new_count: int) -> LedgerError:
-    """The key of an append was reused with a different number of messages."""
+    """The error for a key that was reused with a different number of messages."""
     return LedgerError(
         f"The key {key!r} was already used to append {earlier_count} message(s), and now comes with "
         f"{new_count}. Use a new key for each append.",

@@ -224,7 +224,7 @@ def _sound(connection: apsw.Connection) -> bool:
 
 
 def _schema(connection: apsw.Connection) -> list[tuple[object, ...]]:
-    """What our statements rely on: columns of tables, definitions of triggers."""
+    """The parts of the schema that our statements rely on: columns of tables, definitions of triggers."""
     columns = connection.execute(
         "SELECT t.name, c.name, c.type FROM sqlite_schema AS t, pragma_table_info(t.name) AS c"
         " WHERE t.type = 'table' ORDER BY 1, 2"

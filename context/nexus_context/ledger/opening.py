@@ -262,17 +262,17 @@ class _Returning:
         return stored
 
     def _merge(self, memory: Connections, stored: Connections) -> list[str]:
-        """Write what the file's sessions lack, in one transaction; the names of those that became others."""
+        """Write turns that the file's sessions lack, in one transaction; returns the renamed sessions."""
         renamed = []
         with memory.reading() as source, stored.writing() as target:
             for session in sessions.list_sessions(source, None):
                 position = sessions.require(source, session.workspace, session.name)
-                there = sessions.find(target, session.workspace, session.name)
-                missing, is_same = _missing(source, position, target, there)
+                target_position = sessions.find(target, session.workspace, session.name)
+                missing, is_same = _missing(source, position, target, target_position)
                 if not missing:
                     continue
                 name = session.name
-                if there is not None and not is_same:
+                if target_position is not None and not is_same:
                     name = forks.free_name(target, session.workspace, name)
                     renamed.append(f"{session.name} is {name}")
                 turn_writer.import_turns(

@@ -79,7 +79,7 @@ class Counted(msgspec.Struct, frozen=True, gc=False):
 
 
 class TurnFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """What a turn was made with, and how it ended.
+    """How a turn was made, and how it ended.
 
     `permissions` is what the agent was granted, or only the level in turns of earlier versions. `context` is
     the `context_json` of the seed: what the system prompt and the user's message were made of. `outcome` is
@@ -183,7 +183,7 @@ class StoredState(msgspec.Struct, frozen=True):
 
 
 class StoredHistory(msgspec.Struct, frozen=True):
-    """What the next request is made of: everything since the latest compaction, or the end of it.
+    """The messages for the next request: everything since the latest compaction, or only the end of it.
 
     `messages` are in the order of sending: the summary, what was kept, what followed. With a limit,
     `gap_messages` messages of `gap_tokens` tokens are left out between the first `lead` of `messages` and the
@@ -240,7 +240,7 @@ def as_new_turn(turn: Turn, counts: Iterable[int]) -> NewTurn:
 
 
 class MirroredSession(msgspec.Struct, frozen=True):
-    """What the ledger has of a session of another assistant.
+    """The ledger's copy of a session of another assistant.
 
     `session` is its name; None: the user deleted it. `turn` is the last one that its program wrote, `head`
     the end of the session, where others may have written since. `is_reported`: its usages have been compared
@@ -372,7 +372,7 @@ class LiveAgent(msgspec.Struct, frozen=True):
 
 
 class Verified(msgspec.Struct, frozen=True):
-    """The result of verifying a session's chain. `broken` is the first turn that is not what was written."""
+    """The result of verifying a session's chain. `broken` is the first damaged turn."""
 
     workspace: str
     session: str

@@ -62,7 +62,7 @@ class Restored(msgspec.Struct, frozen=True):
 
 
 class _Copied(NamedTuple):
-    """What a backup holds: its number of sessions, the ledger's id, and the number of its last write."""
+    """The content of a backup: number of sessions, id of the ledger, number of its last write."""
 
     sessions: int
     identity: object
@@ -185,7 +185,7 @@ def _open_restored(location: str) -> apsw.Connection:
 
 
 def _set_aside(location: str, identity: object) -> list[str]:
-    """The newest ledger that was set aside and of which this is a backup, by its witness."""
+    """The newest ledger set aside whose witness has the id of the backup's ledger."""
     paths = sorted(glob(f"{escape(location)}.broken-*{witness.END}"), reverse=True)
     claims = [
         (path.removesuffix(witness.END), witness.claim(path.removesuffix(witness.END))) for path in paths

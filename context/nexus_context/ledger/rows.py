@@ -151,7 +151,7 @@ def value_of(text: str) -> Any:
 
 
 def permissions_text(permissions: Any) -> str | None:
-    """What an agent was granted, as a column: JSON, or the name of a level; without half surrogate pairs."""
+    """An agent's permissions as a column: JSON, or the name of a level; without half surrogate pairs."""
     storable = without_halves(permissions)
     return storable if isinstance(storable, str | None) else json_text(storable)
 

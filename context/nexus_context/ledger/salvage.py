@@ -66,7 +66,7 @@ class SalvagedSession(msgspec.Struct, frozen=True):
 
 
 class Salvaged(msgspec.Struct, frozen=True):
-    """What was copied, and the number of direct messages that still wait for their agents."""
+    """The copied sessions, and the number of direct messages that still wait for their agents."""
 
     sessions: tuple[SalvagedSession, ...] = ()
     direct: int = 0

@@ -228,7 +228,7 @@ def _excerpts(connection: apsw.Connection, query: str, numbers: list[int]) -> di
 
 
 class _SearchScope(NamedTuple):
-    """What to search: a range of ids, and a condition on the ids in it."""
+    """The messages to search: a range of ids, and a condition on the ids in it."""
 
     first: int
     end: int
@@ -244,7 +244,7 @@ def _search_scope(
     inside: bool,
     parents: Sequence[str],
 ) -> _SearchScope | None:
-    """What to search; None if there is nothing."""
+    """Decide what to search; None if there is nothing."""
     if session is None and workspace is not None and inside:
         return _SearchScope(*_ALL, _INSIDE, (workspace, join(workspace, ""), json.dumps(parents)))
     if session is None:

@@ -386,7 +386,7 @@ def _session(connection: apsw.Connection, columns: tuple[Any, ...]) -> Session:
 
 
 class _SentHistory(NamedTuple):
-    """What is not compacted away. `messages` may include the summaries of undone compactions."""
+    """The history that requests still send. `messages` may include summaries of undone compactions."""
 
     tokens: int
     messages: list[Range]
@@ -419,7 +419,7 @@ def _counters(connection: apsw.Connection, messages: list[Range]) -> frozenset[s
 
 
 def list_options(connection: apsw.Connection, workspace: str) -> dict[str | None, SessionOptions]:
-    """The options of the sessions of a workspace by name; under None those of the workspace."""
+    """The options of a workspace's sessions by name; under None the workspace's own."""
     rows = [row for sql in (_OF_WORKSPACE, _OF_SESSIONS) for row in connection.execute(sql, (workspace,))]
     return {name: _options(*columns) for name, *columns in rows}
 

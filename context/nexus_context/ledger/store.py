@@ -328,11 +328,11 @@ class Ledger(Protocol):
         ...
 
     def state(self, workspace: str, session: str) -> StoredState | None:
-        """What the next request depends on beside the history; None if there is no such session."""
+        """The state that the next request depends on beside the history; None if there is no such session."""
         ...
 
     def history(self, workspace: str, session: str, *, tokens: int | None = None) -> StoredHistory | None:
-        """What the next request is made of; None if there is no such session.
+        """The messages for the next request; None if there is no such session.
 
         `tokens`: read only the beginning (the start of the session and the user messages before the first
         answer; or a summary and what was kept beside it) and whole turns from the end until they have that

@@ -49,7 +49,7 @@ def anchor(connection: apsw.Connection, workspace: str, session: str) -> UsageRe
 
 
 def correction(connection: apsw.Connection, family: str) -> Correction:
-    """What was learned of a family of models."""
+    """The correction learned for a family of models."""
     rows = connection.execute(_BY_FAMILY, (family, MOST_STORED))
     return learned(family, [(thread, _report(*columns)) for thread, *columns in rows])
 

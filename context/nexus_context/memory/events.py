@@ -90,7 +90,7 @@ def _thoughts_and_text(message: Message) -> tuple[list[str], str]:
 
 
 def _reasoning_text(part: Any) -> str:
-    """What can be read of a model's reasoning in a part, of any provider; "" for another part."""
+    """The readable text of a model's reasoning in a part, of any provider; "" for another part."""
     if not isinstance(part, dict):
         return ""
     summary = part.get("summary") if part.get("type") == "reasoning" else ()
@@ -150,6 +150,6 @@ def from_data(action: str, data: Any, **fields: Any) -> Event:
 
 
 def memory_messages(messages: Iterable[Message]) -> list[Message]:
-    """The messages as memory has them: converted, without what it leaves out."""
+    """Convert messages to the form that memory keeps, without those that it ignores."""
     converted = (message_of(event) for event in events_of(messages, with_reasoning=False))
     return [message for message in converted if message is not None]

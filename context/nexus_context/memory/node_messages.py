@@ -112,7 +112,7 @@ def items(messages: Sequence[DirectMessage]) -> list[MemoryItem]:
 
 
 def rendered(message: DirectMessage) -> str:
-    """What the agent reads: sender, task, priority and content."""
+    """Render a message for the agent: sender, task, priority and content."""
     head = [line("from", source=message.source)]
     if message.task is not None:
         head.append(line("task", task=message.task))

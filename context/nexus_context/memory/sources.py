@@ -223,7 +223,7 @@ def is_visible(event: Event, query: Query) -> bool:
 
 
 def _event_line(event: Event, query: Query, in_history: set[tuple[str, str]]) -> str | None:
-    """What a model reads of an event; None if it reads nothing."""
+    """Render an event for the model; None if the model reads nothing of it."""
     is_from_other = event.agent is not None and query.agent is not None and event.agent != query.agent
     if event.action in MESSAGE_ACTIONS:
         message = message_of(event)

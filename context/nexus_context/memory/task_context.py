@@ -249,7 +249,7 @@ class TaskContextManager:
         return _system_message("knowledge", await self._asked("The knowledge base", ask, problems) or [])
 
     async def _asked(self, name: str, ask: Callable[[], Any], problems: list[str]) -> Any:
-        """What a source answers, awaited if need be; None, with a problem, if it fails or is too slow."""
+        """Ask a source, and await its answer if need be; None, with a problem, if it fails or is too slow."""
         limit = asyncio.timeout(self._source_seconds)
         try:
             async with limit:
@@ -271,7 +271,7 @@ class TaskContextManager:
         directs: list[Message],
         knowledge: list[Message],
     ) -> list[Message]:
-        """All of it without as much as rule 3 leaves out. The task is the last of what is `needed`."""
+        """Leave out as much as rule 3 needs for the rest to fit. The task is the last of what is `needed`."""
         *system, current = needed
         removable = len(memory) + len(knowledge) + len(directs)
 
@@ -294,7 +294,7 @@ class TaskContextManager:
 
 
 def _in_thread(ask: Callable[[], Any]) -> "asyncio.Future[Any]":
-    """What a function returns, from a thread that does not keep the program from ending if it hangs."""
+    """Call a function in a thread that does not keep the program from ending if it hangs."""
     outcome: Future[Any] = Future()
     outcome.set_running_or_notify_cancel()
 

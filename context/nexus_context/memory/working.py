@@ -190,7 +190,7 @@ def _notes_of(exchange: ExchangeNotes | _Exchange) -> ExchangeNotes:
 
 
 def note(messages: Sequence[Message], *, seq: int, created: str) -> ExchangeNotes:
-    """What matters of one exchange."""
+    """Take notes of one exchange: the facts that matter later."""
     fresh = [message for message in messages if not is_summary(message)]
     facts = extract_facts(fresh)
     weight, notes = _spoken_notes(facts)
@@ -258,7 +258,7 @@ class _Replaced(NamedTuple):
 
 
 def _replaced(noted: Sequence[ExchangeNotes]) -> _Replaced:
-    """What later lines replaced (rule 4)."""
+    """Find the lines that later lines replace (rule 4)."""
     result = _Replaced(set(), {})
     latest: dict[str, tuple[int, str]] = {}
     orders = line("said", role="user", text="")
@@ -312,7 +312,7 @@ def _error(text: str, where: str, *, resolved: bool) -> str:
 
 
 def _important_entries(noted: Sequence[ExchangeNotes], session: str) -> list[Entry]:
-    """The exchanges that matter; an error that a later one fixed is shown as resolved."""
+    """Make entries of the exchanges that matter; an error that a later one fixed is shown as resolved."""
     fails: dict[str, list[int]] = {}
     resolved: dict[int, dict[str, str]] = {}
     fixes: dict[int, list[str]] = {}

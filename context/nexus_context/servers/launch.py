@@ -158,7 +158,7 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def plan_launch(server: McpServer, context: LaunchContext) -> Launch:
-    """What starting a server would do. LaunchError if it cannot be started as it is configured."""
+    """Plan how to start a server. LaunchError if it cannot be started as it is configured."""
     try:
         return _plan(server, context)
     except (ValueError, OSError) as error:  # a NUL in a path, a loop of links
@@ -246,7 +246,7 @@ def _secrets_in_code(word: str) -> list[Span]:
 
 
 def _secrets_of_address(url: str) -> list[Span]:
-    """What stands before the host, random steps of the path, values of the query, and the fragment."""
+    """Find the secrets of an address: user, random steps of the path, query values, the fragment."""
     match = re.fullmatch(_ADDRESS, url)
     if match is None:
         return []

@@ -83,7 +83,7 @@ def is_published_example(text: str) -> bool:
 
 
 def user_and_password(value: str) -> tuple[str, str] | None:
-    """What `Basic` is followed by, decoded; None if it is no user and password."""
+    """Decode the credentials after `Basic`; None if they are not a user and a password."""
     try:
         decoded = binascii.a2b_base64(value + "=" * (-len(value) % 4), strict_mode=True).decode()
     except ValueError:

@@ -303,7 +303,7 @@ def _covered(text: str, spans: list[Span]) -> str:
 
 
 def _matches(text: str, name: str = "") -> list[re.Match[str]]:
-    """What the patterns match and is a secret; `name` is the key of the text."""
+    """The secrets among the matches of the patterns; `name` is the key of the text."""
     return [
         match
         for match in find_candidates(text)
@@ -357,7 +357,7 @@ def _is_documentation(match: re.Match[str]) -> bool:
 
 
 def find_candidates(text: str) -> Iterator[re.Match[str]]:
-    """What the four patterns match. A pattern searches a long text only if the text has a mark of it."""
+    """Match the four patterns. A long text is searched only for patterns whose mark it contains."""
     if _has_one(_TOKEN_MARKS, text):
         yield from TOKEN.finditer(text)
     if _has_one(_SCHEME_MARKS, text.lower()) or _has_one(_OTHER_CASES, text):

@@ -110,7 +110,7 @@ class Correction(msgspec.Struct, frozen=True):
         return available * 1000 // max(ratio, 1000)
 
     def _unknown_prompt(self, anchor: UsageReport) -> int:
-        """What a prompt and tools cost that are not in the estimate of a report."""
+        """Estimate a prompt and tools that a report's estimate does not include."""
         return anchor.reported - anchor.estimated * (self.factor or 1000) // 1000
 
 

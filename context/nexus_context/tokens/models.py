@@ -87,7 +87,7 @@ class ModelLimits(msgspec.Struct, frozen=True):
         return self.family.encoding
 
     def write_price(self, lifetime: Lifetime) -> float | None:
-        """The price of a token that is written to the cache; that of input where writing has none."""
+        """The price of writing a token to the cache; the input price if writing has no price of its own."""
         hour_price = self.cache_write_1h_price if lifetime == "1h" else None
         return hour_price or self.cache_write_price or self.input_price
 
@@ -102,7 +102,10 @@ class ModelLimits(msgspec.Struct, frozen=True):
         return min(max_tokens, self.context_window) if self.known else max_tokens
 
     def available(self, max_tokens: int | None, reserved: int) -> int:
-        """What a request may take: the window without the reserve, at most the maximum input; at least 0."""
+        """The tokens that a request may take: the window without the reserve, at most the maximum input.
+
+        At least 0.
+        """
         limit = self.limit(max_tokens)
         max_input = self.max_input if self.known else limit  # a guess does not narrow the input
         return max(min(limit - reserved, max_input), 0)

@@ -212,7 +212,7 @@ def usage_of(
     counter: MinimalCounter | TokenCounter | None = None,
     now: datetime | None = None,
 ) -> TokenUsage:
-    """What the next request would cost before its own message. `counter` replaces the model's own.
+    """Measure the next request before its own message. `counter` replaces the model's own.
 
     `now`, a local time with its zone, counts only with `datetime.placement = system`.
     """
@@ -280,7 +280,7 @@ def _pending(
     *,
     now: datetime | None,
 ) -> Pending | None:
-    """What changed since prompt and tools were sent, and what rendering them anew would cost."""
+    """The changes since prompt and tools were sent, and the cost of rendering them anew."""
     fixed, view = fitted
     start, counter = fixed.start, fixed.counter
     if not start.changes and not start.untold:

@@ -73,7 +73,7 @@ def body_of(
     reuse: Reuse,
     left: int,
 ) -> RenderedBody:
-    """The provider's body, what it cannot hold, and what is sent differently from how it is stored.
+    """Render the provider's body, with what it leaves out and what it sends in another form.
 
     `left` are the tokens of the window that an answer without `max_tokens` may take.
     """
@@ -196,7 +196,7 @@ def _with_notes_apart(
 
 
 def _current(fixed: FixedPart) -> Sequence[Message]:
-    """The current message as it is sent, after its note; empty if there is none."""
+    """The current message as it is sent, after its note; empty without one."""
     if fixed.current is None:
         return ()
     apart = changes_apart(fixed.current) if fixed.shape.note else None

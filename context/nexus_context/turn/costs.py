@@ -254,7 +254,7 @@ def _deferral(
     counter: TokenCounter,
     conversation: ContextManager | None,
 ) -> Deferral:
-    """What the request sends of these tools."""
+    """Decide which of these tools the request sends."""
     options = request.options
     if not options.server_tools:
         return Deferral(offered.tools)
@@ -349,7 +349,7 @@ def available_tokens(snapshot: Snapshot, request: Request, model: ModelLimits) -
 
 
 def _limits(snapshot: Snapshot, options: Options, model: ModelLimits, answer: int) -> tuple[int | None, int]:
-    """The most tokens of the context that are set, and those that are reserved."""
+    """The configured limits: maximum tokens of the context, and reserved tokens."""
     get = snapshot.effective.get
     reserve = get("/context/reserve_tokens") if options.reserve_tokens is None else options.reserve_tokens
     limit = get("/context/max_tokens") if options.max_context_tokens is None else options.max_context_tokens

@@ -92,7 +92,7 @@ NOTHING_SENT = EarlierTools()
 
 
 def is_deferred(snapshot: Snapshot, tools: Sequence[Tool], room: Room) -> bool:
-    """Whether a conversation that begins now is sent these tools of servers only when it looks for them."""
+    """Whether a new conversation gets these servers' tools only when it searches for them."""
     mode = snapshot.effective.get("/tools/defer")
     if not tools or mode == "never" or not room.model.can("tools"):
         return False
@@ -167,7 +167,7 @@ def search(tools: Sequence[Tool], query: str, *, limit: int = MOST_FOUND) -> lis
 
 
 def search_answer(tools: Sequence[Tool]) -> str:
-    """What a model is told of the tools that its search found."""
+    """The text that tells a model which tools its search found."""
     sentences = texts.table("tool_search")
     return "\n".join([sentences["found"], *map(_line, tools)]) if tools else sentences["none"]
 
@@ -219,7 +219,7 @@ def _words(text: str) -> list[str]:
 
 
 def _weight(term: str, fields: Iterable[Sequence[str]]) -> float:
-    """What the best field counts that has a term; less if only one begins with the other."""
+    """The weight of the best field that has a term; less if only one of them begins with the other."""
     return max(
         weight * max((_likeness(term, word) for word in words), default=0.0)
         for weight, words in zip(_WEIGHTS, fields, strict=True)

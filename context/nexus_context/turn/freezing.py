@@ -95,7 +95,7 @@ def start(
     now: datetime | None,
     reason: Reason | None = None,
 ) -> Start:
-    """What a request begins with, by the rules above. `reason`: render anew in any case."""
+    """Decide what a request begins with, by the rules above. `reason`: render anew in any case."""
     frozen = _with_revealed(conversation.frozen, candidate)
     reason = reason or _reason_at_once(snapshot, frozen, candidate)
     if frozen is None or reason is not None:

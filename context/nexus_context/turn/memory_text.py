@@ -96,7 +96,7 @@ def place(
 def _report(
     items: Sequence[MemoryItem], new_items: Sequence[MemoryItem | None], chosen: Chosen, fixed: FixedPart
 ) -> dict[str, Any]:
-    """Labels of the items that are sent, and of those that are not; ids of the delivered messages.
+    """Report the labels of items that are sent or not, and the ids of delivered messages.
 
     `new_items` has None in place of an item that an earlier message has.
     """

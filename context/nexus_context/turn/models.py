@@ -33,7 +33,7 @@ def lacking(model: ModelLimits) -> list[Feature]:
 def left_out_features(
     model: ModelLimits, left_out: Mapping[str, str], parameters: Mapping[str, Any]
 ) -> list[Repair]:
-    """What a body leaves out because the model lacks the feature: tool definitions and a thinking budget."""
+    """Repairs for tool definitions and a thinking budget that the model lacks the feature for."""
     repairs = []
     reason = NO_TOOLS.format(model=model.given)
     names = [name for name, why in left_out.items() if why == reason]

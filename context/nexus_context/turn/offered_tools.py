@@ -115,7 +115,7 @@ def _agent_tools(snapshot: Snapshot, options: Options) -> list[dict[str, Any]]:
 
 
 def offered_agent_tools(snapshot: Snapshot, options: Options) -> tool_sets.Selection:
-    """The agent tools that the agent of a snapshot is offered, whether or not these options ask for them."""
+    """The agent tools offered to the agent of a snapshot, whether or not these options ask for them."""
     options = msgspec.structs.replace(options, agent_tools=True)
     return tool_sets.select(_agent_tools(snapshot, options), rules=_tool_rules(snapshot, options))
 

@@ -73,7 +73,7 @@ class CacheReport(msgspec.Struct, frozen=True):
 
 
 def compare(before: Prefix | None, now: Prefix, counter: TokenCounter) -> CacheReport:
-    """What `now` can reuse of `before`, the last request of the same conversation."""
+    """Compute how much of `before`, the last request of the same conversation, `now` can reuse."""
     if before is None:
         return CacheReport(0, now.tokens, None)
     reused, cause = _common(before, now, counter)
@@ -205,7 +205,7 @@ def _tokens_before(view: View, index: int, counter: TokenCounter) -> int:
 
 
 def _added(view: View, start: int, end: int) -> int:
-    """What the body adds to these messages."""
+    """Tokens that the body adds to these messages."""
     return sum(tokens for index, tokens in view.added.items() if start <= index < end)
 
 

@@ -20,7 +20,7 @@ _SEPARATOR = "\n\n"
 
 
 def without_folder(conversation: ContextManager, request: Request) -> tuple[Snapshot, Request]:
-    """What `assemble` needs of a folder, and the request with the conversation's tools."""
+    """A snapshot in place of a folder's, and the request with the conversation's tools."""
     prompt, tools = conversation.prompt_and_tools
     options = request.options
     text = _SEPARATOR.join(filter(None, (prompt, options.additional_system_prompt)))

@@ -263,7 +263,7 @@ def unnamed_calls(repairs: Iterable[Repair]) -> set[str]:
 
 
 def without_naming(repairs: Iterable[Repair], unnamed: Collection[str]) -> list[Repair]:
-    """The repairs without those that named calls and results: they are sent without an id, as they came."""
+    """Drop repairs that named calls and results: they are sent without an id, as they came."""
     kinds = ("call-renamed", "result-unnamed")
     return [repair for repair in repairs if repair.kind not in kinds or repair.tool_call_id not in unnamed]
 

@@ -137,7 +137,7 @@ def leave_out_fields(kind: parts.AnyPart, log: RepairLog, index: int) -> None:
 def _with_compactions(
     messages: Sequence[Message], provider: parts.Provider | None, repairs: list[Repair]
 ) -> list[Step]:
-    """The messages from the newest own compaction on, with those of others as texts."""
+    """Keep the messages from the newest own compaction on; other providers' compactions become texts."""
     steps: list[Step] = []
     lead: int | None = None  # number of steps of the system messages at the start
     for index, message in enumerate(messages):

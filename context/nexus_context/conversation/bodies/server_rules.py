@@ -291,7 +291,7 @@ def _replace(placed_parts: list[_PlacedPart], kind: str, text: str, log: RepairL
 
 
 def _cite_all(cited: list[_PlacedPart], log: RepairLog) -> list[int]:
-    """Enable citations of all documents if one has them; returns the messages of those that had none."""
+    """Enable citations of all documents if one has them; returns the messages that it changed."""
     uncited = [placed for placed in cited if not (placed.part.get("citations") or {}).get("enabled")]
     if not uncited or len(uncited) == len(cited):
         return []

@@ -90,7 +90,7 @@ class _Pairing:
             self._end_turn()
 
     def _without_halves(self, messages: Sequence[Message]) -> Message:
-        """The last message as far as it is sent."""
+        """The last message without halves of pairs, as it is sent."""
         last_message, index = messages[-1], len(messages) - 1
         if not any(half[0] == index for half in self.halves):
             return last_message

@@ -234,7 +234,7 @@ def _key_of(text: str) -> str:
 
 
 def _message_weight(text: str, cues: Sequence[sentence_patterns.Cue]) -> float:
-    """How much a user's message matters: what it orders counts, and a short one costs little."""
+    """Weigh a user's message: orders count, short messages count little."""
     weight = max((cue.weight for cue in cues), default=sentence_patterns.WEAK)
     return weight + 1.0 if len(text) <= SHORT else 0.4 * weight
 
@@ -248,7 +248,7 @@ def _carried_key(section: Section, item: str) -> str | None:
 
 
 def _carried_weight(section: Section, item: str) -> float:
-    """The weight of an item of an earlier summary: what it was, as far as the item shows it."""
+    """Restore the weight of an item of an earlier summary, as far as the item shows it."""
     if section == "instructions":
         return max(
             (cue.weight for cue in sentence_patterns.instructions_in(item)), default=sentence_patterns.WEAK

@@ -210,7 +210,7 @@ def _take(chosen: list[Fact], waiting: list[tuple[Fact, int]], room: int) -> int
 
 
 def _ranked(facts: Facts, section: Section, *, spare: bool = False) -> list[Fact]:
-    """The facts of a section, the most important first; of the user's messages the newest first of all.
+    """Rank the facts of a section by importance; the newest of the user's messages comes first.
 
     Those of at most SPARE weight are apart.
     """

@@ -186,7 +186,7 @@ class Plan(msgspec.Struct, frozen=True):
         )
 
     def request(self, sent: Sequence[Message] | None = None, *, room: int | None = None) -> SummaryRequest:
-        """What summarizers are asked.
+        """Build the request for summarizers.
 
         `sent` are the messages as they were last sent, so that a provider finds them in its cache; by default
         all messages. If `room`, the tokens that a request may still take, is less than the limit, the request
@@ -220,7 +220,7 @@ def plan(
     settings: CompactionSettings,
     request: CompactionRequest = CompactionRequest(),  # noqa: B008  # frozen
 ) -> Plan | None:
-    """What a compaction would do; None if there is nothing to replace.
+    """Plan a compaction; None if there is nothing to replace.
 
     Messages that are not loaded (`history.gap`) are replaced unread. Raises RequestError for a pin that is
     neither text nor index, is empty, exceeds the summary, or is not loaded.
@@ -528,7 +528,7 @@ def find_lost(
     *,
     index: IdentifierIndex | None = None,
 ) -> Lost:
-    """What occurs in `replaced` and nowhere in `history` (rule 11).
+    """Find what occurs in `replaced` and nowhere in `history` (rule 11).
 
     `facts` and `index` are those of `replaced`, if known.
     """
@@ -566,7 +566,7 @@ class _Present:
 
 
 def _count_results(replaced: Iterable[Message]) -> dict[str, int]:
-    """The number of results of each tool, the most frequent first; those of rare tools together."""
+    """Count the results of each tool, the most frequent first; rare tools are counted together."""
     tools = Counter(message.name or "" for message in replaced if message.role == "tool")
     counts = dict(tools.most_common(MOST_LISTED - 1))
     rare_results = tools.total() - sum(counts.values())

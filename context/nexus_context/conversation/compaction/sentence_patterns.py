@@ -29,7 +29,7 @@ class Cue(NamedTuple):
 
 
 def instructions_in(text: str) -> list[Cue]:
-    """What a user message orders, forbids, wishes or corrects."""
+    """Find the orders, bans, wishes and corrections in a user message."""
     cues = []
     for number, sentence in enumerate(sentences_of(text)):
         if sentence.endswith((":", "：")) or _NO_ORDER.match(sentence):
@@ -44,7 +44,7 @@ def instructions_in(text: str) -> list[Cue]:
 
 
 def decisions_in(text: str) -> list[Cue]:
-    """What an assistant message decides, finds out or reports as done; no questions, no announcements."""
+    """Find what an assistant message decides, finds out or reports as done; no questions or announcements."""
     cues = []
     for sentence in sentences_of(text):
         if sentence.endswith(("?", "？", ":", "：")) or len(sentence) < 12:
@@ -59,7 +59,7 @@ def decisions_in(text: str) -> list[Cue]:
 
 
 def findings_in(text: str, *, is_report: bool) -> list[Cue]:
-    """What an assistant message decides or found out; of a turn's last message also what it reports.
+    """Find decisions and findings in an assistant message; in a turn's last message also its reports.
 
     Of the sentences without a cue those count that say where something comes from, or name something: a path,
     a symbol, a number. Other remarks count least.
@@ -80,7 +80,7 @@ def findings_in(text: str, *, is_report: bool) -> list[Cue]:
 
 
 def open_in(text: str) -> list[str]:
-    """What an assistant message says is still to be done."""
+    """Find the tasks that an assistant message leaves open."""
     return [
         sentence
         for sentence in sentences_of(text)

@@ -105,7 +105,7 @@ def build_summarize_prompt(
     pins: Sequence[str] = (),
     instructions: str | None = None,
 ) -> str:
-    """What to ask a model for a summary of at most `limit` tokens.
+    """Build the prompt that asks a model for a summary of at most `limit` tokens.
 
     `messages` precede the question as text, for a model that takes one text. A request that holds the
     messages themselves needs none here (`Plan.request`); the newest `preserved` of them stay.

@@ -56,7 +56,7 @@ _REPLY_WORD = re.compile(r"[^\W\d_]+")
 
 
 def user_words(message: Message) -> str:
-    """What the user wrote; empty if a program wrote all of it."""
+    """The user's own words; empty if a program wrote the whole message."""
     meta = message.meta
     if (isinstance(meta, dict) and meta.get("isMeta") is True) or is_summary(message):
         return ""
@@ -70,7 +70,7 @@ def user_words(message: Message) -> str:
 
 
 def words_in_refusal(result: str) -> str:
-    """What the user said when refusing a call, which is in the call's result; empty without that."""
+    """The user's words in the result of a call that the user refused; empty without any."""
     if not result.startswith(_REFUSAL):
         return ""
     return result.partition(_SAID)[2].strip()

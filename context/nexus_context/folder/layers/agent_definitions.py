@@ -70,7 +70,7 @@ def agent_problems(
     places: Sequence[LayerPlace],
     servers: Sequence[McpServer],
 ) -> Iterator[Problem]:
-    """What is wrong with the agents of the settings, at the exact values."""
+    """Check the agents of the settings; problems point at the exact values."""
     agents = effective.get("/agents")
     if not isinstance(agents, dict) or not agents:
         return
@@ -355,7 +355,7 @@ class AgentChecker:
 
 
 class AgentLimits(msgspec.Struct, frozen=True):
-    """What an agent's ancestors leave it; `tools` holds the list of each ancestor that has one."""
+    """The limits that an agent's ancestors set; `tools` holds the list of each ancestor that has one."""
 
     depth: int
     role: str
@@ -455,7 +455,7 @@ def _problem(
     *,
     instead: str | None = None,
 ) -> Problem:
-    """A problem of a value; `instead` is what it surely should be."""
+    """A problem of a value; `instead` is a value that fixes it."""
     fix = None
     if instead is not None and origin.document is not None:
         fix = fixes.replace(origin.document, origin.pointer, fixes.as_json(instead))

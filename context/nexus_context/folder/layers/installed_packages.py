@@ -80,7 +80,7 @@ def _shelves_of(cache: str) -> list[str]:
 
 
 def _of_uv(name: str, shelves: Sequence[str]) -> str | None:
-    """The newest version of which uv keeps a whole wheel; it has the metadata of others, too."""
+    """The newest version of which uv keeps a whole wheel; uv also keeps metadata of other versions."""
     plain = re.sub(r"[-_.]+", "-", name.partition("[")[0]).lower()
     versions = {
         entry.partition("-")[0]

@@ -415,7 +415,7 @@ def list_skill_directory(
 
 
 def examine_inside(directory: str, real: str, files: RealFiles) -> Listing:
-    """What looks like a skill in a directory without SKILL.md, as paths relative to it.
+    """Find files that look like skills in a directory without SKILL.md, as paths relative to it.
 
     `real` is its path with links resolved.
     """

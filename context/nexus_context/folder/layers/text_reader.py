@@ -319,7 +319,7 @@ class Reading:
         return remarks.problems
 
     def header(self, path: str, text: str, look: Callable[[str, str], _Header]) -> _Header:
-        """What `look` reads in a text's front matter, computed once per text."""
+        """The front matter of a text as `look` reads it, computed once per text."""
         for memory in self._memories:
             header = memory.headers.get(path)
             if header is not None and header[0] == text:

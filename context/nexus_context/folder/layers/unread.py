@@ -279,7 +279,7 @@ def edits_of(layers: Layers, remedy: Remedy) -> tuple[FileEdits, ...]:
 
 
 def title_of(remedy: Remedy) -> str:
-    """What the edits do, for people."""
+    """A title for people: what the edits do."""
     parts = []
     if remedy.depth is not None:
         parts.append(f'set "{DEPTH}" to {remedy.depth}')

@@ -59,7 +59,7 @@ def detect(mode: Mode, *, environ: Mapping[str, str]) -> Environment:
 
 
 def describe(host: Host, mode: Mode, *, environ: Mapping[str, str]) -> Environment:
-    """What the prompt says about a host."""
+    """Describe a host for the prompt."""
     under_windows = bool(environ.get("WSL_DISTRO_NAME"))
     return Environment(
         host=_fact(host.node) or "unknown",

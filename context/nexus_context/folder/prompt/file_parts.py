@@ -92,7 +92,7 @@ def counted_shares(
 
 
 def shares(where: PlacedFile, path: str, text: str) -> list[Share]:
-    """What the headings and imports of a file with that text contribute, in the order of the text."""
+    """The parts of a prompt that the headings and imports of a file contribute, in the order of its text."""
     parts = [*_headings(where, path, text), *_imports(where)]
     return sorted(parts, key=lambda share: (share.source, share.kind))
 

@@ -193,7 +193,7 @@ def _measure(
     *,
     load: bool,
 ) -> size.OversizeReport:
-    """What is too long for the window."""
+    """Report the texts that are too long for the window."""
     return size.measure(
         layers.effective,
         blocks,
@@ -207,7 +207,7 @@ def _measure(
 def _joint_problems(
     blocks: Sequence[Block], imports: Imports, grant: AgentGrant | None, packaged: set[str]
 ) -> tuple[Problem, ...]:
-    """What the files of the prompt repeat, and where they contradict each other."""
+    """Find repetitions and contradictions between the files of the prompt."""
     texts = imports.texts if grant is None else {**grant.texts, **imports.texts}
     return tuple(check_together(joint_texts(blocks, texts, packaged)))
 
@@ -476,7 +476,7 @@ def _credentials(layers: Layers, environ: Mapping[str, str]) -> tuple[Credential
 def _lacking(
     layers: Layers, environ: Mapping[str, str], *, is_untrusted: bool
 ) -> Iterator[tuple[tuple[str, str], str]]:
-    """What skills and servers lack, by path and name. Trust is asked for what is not the user's own."""
+    """Find what skills and servers lack, by path and name; the user's own need no trust."""
     for layer_skill in layers.skills:
         needs = skill_needs(
             layer_skill.skill, environ, is_untrusted=is_untrusted and layer_skill.layer not in _USERS_OWN

@@ -200,7 +200,7 @@ def _message(run: str) -> str:
 
 
 def _spelling(run: str) -> str:
-    """What tag characters and variation selectors spell, secrets covered; empty if that is not text."""
+    """The text that tag characters and variation selectors spell, secrets covered; empty if it is none."""
     tags = "".join(chr(ord(char) - 0xE0000) for char in run if 0xE0020 <= ord(char) <= 0xE007E)
     data = bytes(_selected(char) for char in run if _compiled(f"[{_SELECTORS}]").match(char))
     try:

@@ -25,7 +25,7 @@ _SEPARATOR = re.compile(r"[\s,]+")
 
 
 def skill_needs(skill: Skill, environ: Mapping[str, str], *, is_untrusted: bool = False) -> str:
-    """What a skill lacks, in words; "" if it is ready. `is_untrusted`: it is of an untrusted folder."""
+    """Tell in words what a skill lacks; "" if it is ready. `is_untrusted`: its folder is not trusted."""
     programs, variables = (_names(skill.metadata.get(name, "")) for name in ("programs", "variables"))
     trust = [_say("untrusted")] if is_untrusted and programs else []
     missing = [_say("program", name) for name in programs if _is_missing(name, environ)]
@@ -33,7 +33,7 @@ def skill_needs(skill: Skill, environ: Mapping[str, str], *, is_untrusted: bool 
 
 
 def server_needs(server: McpServer, environ: Mapping[str, str], *, is_untrusted: bool = False) -> str:
-    """What an MCP server lacks, in words; "" if it is ready. `is_untrusted`: as of a skill."""
+    """Tell in words what an MCP server lacks; "" if it is ready. `is_untrusted`: as for a skill."""
     trust = [_say("untrusted")] if is_untrusted else []
     program = server.command[0] if server.command else ""
     is_known = program and not references_in(program) and ("/" not in program or program.startswith("/"))

@@ -136,7 +136,7 @@ def bootstrap(contents: PromptContents | Generation, *kinds: Kind) -> list[Part]
 
 
 def additional(text: str | None) -> list[Part]:
-    """What the request itself adds; traced to no file."""
+    """The text that the request itself adds; traced to no file."""
     content = texts.unix_lines(text or "").strip()
     if not content:
         return []
@@ -293,7 +293,7 @@ def folder_files(contents: PromptContents) -> PromptContents | Generation:
 
 
 def agent_configurations(contents: PromptContents) -> Iterator[list[Part]]:
-    """The agent's own files, then those of the agents between it and the folder, nearest first."""
+    """The agent's own files, then its ancestors' files, nearest first, without the folder's."""
     grant = contents.grant
     if grant is None:
         return
@@ -312,7 +312,7 @@ def agent_configurations(contents: PromptContents) -> Iterator[list[Part]]:
 
 
 def agent_role(grant: AgentGrant | None) -> list[Part]:
-    """What an agent of its role does, and its task."""
+    """The duties of an agent of its role, and its task."""
     if grant is None:
         return []
     task = texts.unix_lines(grant.task or "").strip()
@@ -359,7 +359,7 @@ def _system_prompt(text: str) -> list[Part]:
 
 
 def offered_skills(layers: Layers, facts: PromptFacts) -> tuple[LayerSkill, ...]:
-    """The skills that the request does not leave out, of a worker those that its task is about."""
+    """The skills that the request does not leave out; for a worker, only those that fit its task."""
     if facts.skip_skills:
         return ()
     if facts.skill_filter is None:
@@ -444,7 +444,7 @@ def _unknown_skill(name: str, names: Sequence[str]) -> str:
 
 
 def capabilities(layers: Layers, contents: PromptContents, facts: PromptFacts) -> list[Part]:
-    """What the model can work with; empty if there is nothing to list."""
+    """List what the model can work with; empty if there is nothing to list."""
     servers = [server for server in layers.servers if server.shadowed_by is None]
     skills = [layer_skill.skill for layer_skill in offered_skills(layers, facts)]
     unready = [skill for skill in skills if contents.lacks(skill)]
@@ -472,7 +472,7 @@ def capabilities(layers: Layers, contents: PromptContents, facts: PromptFacts) -
 
 
 def _by_category(skills: Sequence[Skill]) -> list[Piece] | None:
-    """The names of skills: those without a category, then those of each one."""
+    """The names of skills: first those without a category, then category by category."""
     groups: dict[str, list[str]] = {"": []}
     for skill in skills[:MOST_LISTED]:
         category = one_line(skill.metadata.get("category", ""))[:LONGEST_CATEGORY]

@@ -76,7 +76,7 @@ class _Amount(NamedTuple):
 
 
 class _Scale:
-    """What a request to one prompt's model may take, and its counter.
+    """The limit of a request to the prompt's model, and its counter.
 
     `waits_for` is a vocabulary that was needed.
     """

@@ -32,7 +32,7 @@ def row_key(fragment: Fragment) -> RowKey:
 
 @lru_cache(maxsize=32)
 def fragment_tokens(prompt: Prompt, counter: TokenCounter) -> tuple[int, ...]:
-    """Tokens of each fragment; they sum to those of the text. Cached, since each request needs them."""
+    """Tokens of each fragment; their sum is the text's count. Cached, since each request needs them."""
     units = fragment_units(prompt, counter)
     tokens = [0] * len(units)
     sums: dict[RowKey, int] = {}
@@ -66,7 +66,7 @@ def tokens_by_path(prompt: Prompt, counter: TokenCounter) -> dict[str, int]:
 
 
 def tokens_by_part(prompt: Prompt, counter: TokenCounter) -> dict[PromptPart, int]:
-    """Tokens of each kind of text, in the order of `PARTS`; they sum to those of the prompt."""
+    """Tokens of each kind of text, in the order of `PARTS`; their sum is the prompt's count."""
     tokens = dict.fromkeys(PARTS, 0)
     for fragment, count in zip(prompt.fragments, fragment_tokens(prompt, counter), strict=True):
         tokens[part_of(fragment)] += count

@@ -137,7 +137,7 @@ def _tokens(text: str) -> Iterator[_Token]:
 
 
 def _scan(text: str) -> tuple[list[_Range], list[_Fault]]:
-    """The ranges of a text that are tools, and those that are left out."""
+    """Split a text into the ranges of its tools, and faults for what is left out."""
     good: list[_Range] = []
     faults: list[_Fault] = []
     name: _Range | None = None  # without a pattern, right before the token

@@ -40,7 +40,7 @@ class Node(NamedTuple):
 
 
 class Member(NamedTuple):
-    """A field and its value; `span` is that of the name."""
+    """A field and its value; `span` is the name's."""
 
     name: str
     span: Span
@@ -183,7 +183,7 @@ def _unreadable(path: str, error: "_UnreadableError") -> Problem:
 
 
 def _fields(path: str, members: tuple[Member, ...]) -> tuple[dict[str, Member], tuple[Problem, ...]]:
-    """The fields by name, the last of a name counts; those that are set twice."""
+    """Index the fields by name, the last of a name counts; repeated fields are reported."""
     fields: dict[str, Member] = {}
     problems = []
     for member in members:

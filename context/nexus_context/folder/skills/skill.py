@@ -252,7 +252,7 @@ def _metadata(member: Member | None) -> dict[str, str]:
 
 
 def _value_span(member: Member | None, inner: str | None = None) -> Span:
-    """The range of a field's value, or of a member of it; empty if there is none."""
+    """The range of a field's value, or of its member `inner`; empty without one."""
     if member is None or inner is None:
         return Span(0, 0) if member is None else member.value.span
     return _value_span(next((entry for entry in member.value.members or () if entry.name == inner), None))

@@ -171,7 +171,7 @@ def _quoted(term: str) -> str:
 
 
 def _apart(ranked: list[RankedHit]) -> Iterator[RankedHit]:
-    """The passages without those that repeat a better one."""
+    """Leave out passages that repeat a better one."""
     word_sets: list[set[str]] = []
     for ranked_hit in ranked:
         words = set(_WORDS.findall(ranked_hit.hit.text.lower()))

@@ -40,7 +40,7 @@ STOP_WORDS = frozenset(_STOP_WORDS.split())
 
 
 def searchable(text: str) -> str:
-    """The text as it is indexed: names are followed by their parts; East Asian text becomes pairs."""
+    """Convert a text for the index: names are followed by their parts; East Asian text becomes pairs."""
     text = _NAME.sub(_with_parts, text)
     return text if text.isascii() else _EAST_ASIAN.sub(lambda match: f" {' '.join(_pairs(match[0]))} ", text)
 

@@ -80,7 +80,7 @@ def quote(content: str) -> str:
 
 
 def meaning(content: str) -> str:
-    """What a string with this content between its quotes means, fixed as by `quote`."""
+    """The string that this content between quotes means, fixed as by `quote`."""
     value: str = scanstring(quote(content), 1)[0]
     return value
 
@@ -151,7 +151,7 @@ def _unterminated(
 
 
 def _guess(content: str) -> str:
-    """What an unclosed string with this content probably means; bounded, as a line may have hundreds."""
+    """Guess the value of an unclosed string; bounded, as a line may have hundreds."""
     return meaning(content) if len(content) <= _LONGEST_GUESS else content
 
 

@@ -98,7 +98,7 @@ _QUOTED = r"\"[^\"]*\"|\u201c[^\u201d]*\u201d|(?<!\w)'[^']+'(?!\w)"
 
 @lru_cache(maxsize=MOST_SENTENCES)
 def _read_sentence(source: str) -> tuple[tuple[_Finding, frozenset[str]], ...]:
-    """The claims of a sentence, each with what its own words limit it to."""
+    """Read the claims of a sentence, each with the words that limit it."""
     text = plain(source).replace("\u2019", "'").casefold()
     finders = [find for find, signs in _FINDERS.items() if any(sign in text for sign in signs)]
     if len(text) <= _LONGEST_CLAUSE:
@@ -433,7 +433,7 @@ _ANAPHORIC = (
 
 
 def _find_clauses(text: str) -> Iterator[_Finding]:
-    """What is always or never done, in as few words as say it."""
+    """Find what a statement says is always or never done, in as few words as say it."""
     forbids, asks = _pattern(_FORBIDS).match(text), _pattern(_ASKS).match(text)
     modal = None if forbids or asks else _pattern(_MODAL).match(text)
     plain = forbids or asks

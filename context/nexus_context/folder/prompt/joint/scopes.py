@@ -92,14 +92,14 @@ def tells(statement: Statement) -> bool:
 
 
 def limits_of(condition: str) -> frozenset[str]:
-    """What the words of a statement beside its claim, in lower case, limit it to."""
+    """The limits that the words around a claim set, in lower case."""
     limiting_text = _pattern(_UNLIMITED).sub(" ", condition)
     conditions = (" ".join(match[0].split()) for match in _pattern(_CONDITION).finditer(limiting_text))
     return frozenset(_pattern(_WORD).findall(limiting_text)).intersection(AREAS).union(conditions)
 
 
 def label_limits(text: str) -> frozenset[str]:
-    """What the label of a statement limits it to, in lower case: "Billing: use npm"."""
+    """The limits that the label of a statement sets, in lower case: "Billing: use npm"."""
     label = _pattern(r"([^:.]{1,40}):\s").match(text)
     return frozenset(_words(label[1]) - GENERIC - _TOPICS if label else ())
 
