@@ -56,7 +56,7 @@ _VALUES = ("level", "role", "parent")  # quoted by value in messages, others by 
 
 
 class _GlobalGrants(msgspec.Struct, frozen=True):
-    """What the global file grants the folder and the agents that it names."""
+    """The grants of the global file to the folder and to the agents that it names."""
 
     level: str
     allow: tuple[str, ...]

@@ -195,7 +195,7 @@ def _fingerprint_behind(request: SentRequest) -> bytes:
 
 
 def _progress(base: str, view: View, *, strict: bool) -> _Progress:
-    """The state behind the view's messages; of those that it has read before, none is read again."""
+    """The state behind the view's messages; messages that it has read before are not read again."""
     messages, repairs, origins = view.sound_messages()
     is_repaired = bool(repairs) or not isinstance(origins, range)
     leading = view.history.leading

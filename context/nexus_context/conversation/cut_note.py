@@ -25,7 +25,7 @@ LONGEST_FAILURE = 160
 
 
 class CutNote:
-    """What the note is written from. A copy is cheap and independent."""
+    """Collects the content of a note. A copy is cheap and independent."""
 
     def __init__(self, unread: int = 0) -> None:
         self._names = IdentifierIndex()

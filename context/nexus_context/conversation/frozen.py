@@ -40,7 +40,7 @@ class Rendered(msgspec.Struct, frozen=True):
 
 
 class Frozen(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What the requests of a conversation begin with.
+    """The beginning of a conversation's requests, kept unchanged.
 
     `told` is the state that notes have described since; None: there was no note.
     """
@@ -65,7 +65,7 @@ class Proposal(NamedTuple):
 
 
 class Change(msgspec.Struct, frozen=True):
-    """A part of the prompt or a tool that is another than before. `text` is what a note says of it."""
+    """A part of the prompt or a tool that changed. `text` is its part of the note."""
 
     kind: ChangeKind
     label: str

@@ -24,7 +24,7 @@ class ToolCall(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=False
 
 
 class Preamble(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, gc=False):
-    """What a user message was sent with, before its content: it is sent again with it, byte for byte.
+    """The text before a user message's content; it is sent again with the message, byte for byte.
 
     `items` are the hashes of the memory items in `memory` that were sent whole. `changes` belongs to the
     state of the number `frozen` (`frozen.Frozen`): with another one it is not sent.

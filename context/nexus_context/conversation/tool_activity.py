@@ -60,7 +60,7 @@ class Failure(NamedTuple):
 
 
 class ToolActivity(NamedTuple):
-    """What tools did, each in the order of its first occurrence."""
+    """The actions of tools, each in the order of its first occurrence."""
 
     files: list[FileUse]
     runs: list[CommandRun]

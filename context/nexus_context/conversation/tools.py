@@ -42,7 +42,7 @@ _OWN_TYPES = ("function", "custom", None)  # of tools that the program runs
 
 
 class Filter(msgspec.Struct, frozen=True):
-    """What leaves tools out. An empty `allow` allows everything, as does `only` when it is None.
+    """Rules that leave tools out. An empty `allow` allows everything, as does `only` when it is None.
 
     `named` are lists of patterns of names: a tool is offered if one pattern of each list matches it.
     """

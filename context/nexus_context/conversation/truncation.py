@@ -29,7 +29,7 @@ DEEPER = 0.5
 
 
 class Need(NamedTuple):
-    """What a cut must achieve. Sizes are in tokens.
+    """The goal of a cut. Sizes are in tokens.
 
     `size(start)` is the cost of sending the history from `start` on; `target` is the aim, `room` the maximum.
     The cut must lie after `after`.
@@ -43,7 +43,7 @@ class Need(NamedTuple):
 
 
 class SentRange(NamedTuple):
-    """What is sent: `messages[:head]` and `messages[start:]`."""
+    """The messages that are sent: `messages[:head]` and `messages[start:]`."""
 
     head: int
     start: int

@@ -147,7 +147,7 @@ class _Cut(msgspec.Struct, frozen=True):
 
 
 class _Front(NamedTuple):
-    """What stays the same while messages are added; `tokens` plus those of all messages are sent."""
+    """The constant part of a cut while messages are added; `tokens` plus those of all messages are sent."""
 
     cut: _Cut
     anchor: int | None

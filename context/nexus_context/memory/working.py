@@ -55,7 +55,7 @@ class Entry(msgspec.Struct, frozen=True):
 
 
 class ExchangeNotes(msgspec.Struct, frozen=True):
-    """What matters of one exchange; commands that failed and were not fixed, and those that succeeded."""
+    """Notes of one exchange: its lines, commands that failed and were not fixed, commands that succeeded."""
 
     seq: int
     created: str
@@ -85,7 +85,7 @@ class _Exchange(msgspec.Struct):
 
 
 class WorkingMemory:
-    """What was read of one thread. Hold `lock` while using it."""
+    """The memory of one thread, as far as it was read. Hold `lock` while using it."""
 
     def __init__(self, thread: str) -> None:
         self.thread = thread

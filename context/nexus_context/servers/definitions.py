@@ -25,7 +25,7 @@ class DefinitionsError(RequestError):
 
 
 class ServerDefinitions(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """What a server listed. `tools`, `prompts` and `resources` are JSON objects as they came.
+    """The lists of a server. `tools`, `prompts` and `resources` are JSON objects as they came.
 
     `title` and `version` are what the server calls itself.
     """

@@ -191,7 +191,7 @@ class _Fitted(NamedTuple):
 
 
 class Measure(NamedTuple):
-    """What the next request would cost, and its effect on the conversation.
+    """The cost of the next request, and its effect on the conversation.
 
     `wanted_percent` is how full the context would be without a cut, in percent of what is available;
     `removed_messages` are not sent; `compaction_reason` tells why it is time to compact; None: it is not.

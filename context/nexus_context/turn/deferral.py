@@ -82,7 +82,7 @@ class Room(NamedTuple):
 
 
 class EarlierTools(NamedTuple):
-    """What a conversation was sent: the names of its `tools`, and those that it `revealed`, in order."""
+    """The tools that a conversation was sent: their names, and those that it `revealed`, in order."""
 
     tools: Sequence[str] = ()
     revealed: Iterable[str] = ()

@@ -50,7 +50,7 @@ a cache read.
 
 
 class Start(msgspec.Struct, frozen=True):
-    """What a request begins with.
+    """The beginning of a request.
 
     `frozen` is the state if the conversation continues from it; None: nothing is frozen. `changes` are those
     since prompt and tools were sent, `untold` those among them that no earlier note told. `reason` says why
@@ -66,7 +66,7 @@ class Start(msgspec.Struct, frozen=True):
 
 
 class Candidate(msgspec.Struct, frozen=True):
-    """What would be sent if nothing was frozen. `brought` are the names of the request's own tools.
+    """The request as it would be rendered now. `brought` are the names of the request's own tools.
 
     `search` is the name of its search tool, if tools are deferred; `revealed` are names of its last tools,
     which may be added to those that were sent.

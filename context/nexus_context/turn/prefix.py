@@ -60,7 +60,7 @@ class CacheBreak(msgspec.Struct, frozen=True):
 
 
 class CacheReport(msgspec.Struct, frozen=True):
-    """How many leading tokens of a request equal those of the request before, and what broke the rest.
+    """How many leading tokens of a request repeat the request before, and what broke the rest.
 
     `lapsed` is the number of answers whose reasoning the request before was sent with and this one is not: it
     was bound to what changed.

@@ -90,7 +90,7 @@ class PendingChange(msgspec.Struct, frozen=True):
 
 
 class Pending(msgspec.Struct, frozen=True):
-    """What changed since the system prompt and the tools were sent: notes tell it.
+    """The changes since the system prompt and the tools were sent; notes tell them.
 
     To render both anew now, `tokens` would have to be written again, for `cost` US dollars more than they
     cost as cached input (None: the prices are unknown); `loses_reasoning`: the history has reasoning that a

@@ -45,7 +45,7 @@ Body = dict[str, Any]
 
 
 class Cache(msgspec.Struct, frozen=True):
-    """What the caller knows about a request and the next one. Sizes are in tokens; None: estimated.
+    """The caller's knowledge of a request and the next one. Sizes are in tokens; None: estimated.
 
     `stable` is how many messages, from the first, the next request repeats unchanged; None: all but the last.
     `messages` has the tokens of each message. `ttl` is how long the provider keeps what it caches: a longer

@@ -91,7 +91,7 @@ def summary(
 
 
 class _Source(NamedTuple):
-    """What a summary is made from."""
+    """The input of a summary."""
 
     facts: Facts
     names: IdentifierIndex

@@ -33,7 +33,7 @@ class SplitTurn(NamedTuple):
 
 
 class ServerSizes(NamedTuple):
-    """What a compaction did to the history: messages that it replaced, tokens before and after it."""
+    """How a compaction changed the history: messages that it replaced, tokens before and after it."""
 
     replaced: int
     before: int

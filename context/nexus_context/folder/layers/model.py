@@ -200,7 +200,7 @@ class AgentRemarks(msgspec.Struct, frozen=True):
 
 
 class LoadMemory(msgspec.Struct, frozen=True):
-    """What a load leaves for the next one, by path, and the merged settings. Immutable once built."""
+    """State that a load leaves for the next one, by path, and the merged settings. Immutable once built."""
 
     reads: dict[str, FileRead] = {}
     documents: dict[str, JsonDocument] = {}

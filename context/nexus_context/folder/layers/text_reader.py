@@ -78,7 +78,7 @@ class JsonFile(msgspec.Struct, frozen=True):
 
 
 class Reading:
-    """One load of a folder: what it has read so far, and the previous load, which saves work."""
+    """One load of a folder: the files read so far, and the previous load, which saves work."""
 
     def __init__(
         self,

@@ -35,7 +35,7 @@ _WORDS = re.compile("[a-z]{3,}")
 
 
 class OversizeReport(NamedTuple):
-    """What is too long. `waits_for` is an encoding that must be loaded to check everything."""
+    """Texts that are too long. `waits_for` is an encoding that must be loaded to check everything."""
 
     problems: tuple[Problem, ...]
     waits_for: str | None
