@@ -79,11 +79,11 @@ def clean_path() -> None:
 
 
 def _library_at(entries: list[str]) -> int:
-    """The index of the first entry of the standard library; behind all where there is none."""
+    """Return the index of the first entry of the standard library, or `len(entries)`."""
     library = os.path.dirname(os.__file__)
-    above = os.path.dirname(library)  # where its archive would be
+    library_parent = os.path.dirname(library)  # where its archive would be
     for index, entry in enumerate(entries):
-        if entry == library or (entry.endswith(".zip") and os.path.dirname(entry) == above):
+        if entry == library or (entry.endswith(".zip") and os.path.dirname(entry) == library_parent):
             return index
     return len(entries)
 
@@ -95,9 +95,11 @@ def _is_unsafe(entry: str) -> bool:
         here = os.path.realpath(os.getcwd())
     except OSError:  # it has been removed: nothing can be imported from it
         return False
-    relative = [one for one in os.environ.get("PYTHONPATH", "").split(os.pathsep) if not os.path.isabs(one)]
+    relative = [
+        path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if not os.path.isabs(path)
+    ]
     real = os.path.realpath(entry)
-    if real == here or real in (os.path.realpath(os.path.join(here, one)) for one in relative):
+    if real == here or real in (os.path.realpath(os.path.join(here, path)) for path in relative):
         return True
     return here != os.path.dirname(here) and real.startswith(here + os.sep)
 

@@ -57,15 +57,15 @@ class PreviewResult(msgspec.Struct, frozen=True):
     views: tuple[Snapshot, ...] = ()
 
     def snapshot(self, folder: Snapshot, documents: Collection[str]) -> Snapshot | None:
-        """The folder with nothing in it but these of the documents; None where it has none of them."""
+        """Reduce the folder to those of `documents` that the previews read. None if there are none."""
         read_by = {path: by for path, by in self.documents.items() if path in documents}
         if not read_by:
             return None
         paths = frozenset(read_by.values())
-        others = frozenset(self.documents.values()) - paths
+        other_paths = frozenset(self.documents.values()) - paths
         layers = msgspec.structs.replace(
             folder.layers,
-            texts={path: text for path, text in self.texts.items() if path not in others},
+            texts={path: text for path, text in self.texts.items() if path not in other_paths},
             links={path: by for path, by in read_by.items() if by != path},
         )
         problems = tuple(problem for problem in self.problems if problem.path in paths)
@@ -100,15 +100,17 @@ class AgentChecker:
         `changed` are the only paths that can have changed since the last check, None: any; `moved`: agents
         were started or have ended.
         """
-        before, self._previews = self._previews, {}  # after a failure everything is checked
-        old_folder, self._folder = self._folder, pool.main.snapshot
+        earlier_previews, self._previews = self._previews, {}  # after a failure everything is checked
+        previous_folder, self._folder = self._folder, pool.main.snapshot
         if moved or changed is None:
-            before = {}
-        elif changed and not _only_problems_changed(old_folder, self._folder, changed):
+            earlier_previews = {}
+        elif changed and not _only_problems_changed(previous_folder, self._folder, changed):
             marks = lazy.directory_snapshots.marks_of(changed)
-            before = {path: preview for path, preview in before.items() if marks.isdisjoint(preview.watch)}
+            earlier_previews = {
+                path: preview for path, preview in earlier_previews.items() if marks.isdisjoint(preview.watch)
+            }
         previews = {
-            path: before.get(path) or _preview(pool, document)
+            path: earlier_previews.get(path) or _preview(pool, document)
             for path, document in documents.items()
             if document.kind not in ("", AGENT_FILE) or document.agent not in pool
         }
@@ -116,14 +118,14 @@ class AgentChecker:
         return _result(pool, previews)
 
 
-def _only_problems_changed(before: Snapshot | None, now: Snapshot, changed: Collection[str]) -> bool:
-    """Whether only settings files of the folder changed, and of them only their problems."""
+def _only_problems_changed(previous: Snapshot | None, current: Snapshot, changed: Collection[str]) -> bool:
+    """Whether the change touched nothing but the problems of settings files."""
     return (
-        before is not None
-        and all(path in now.layers.documents for path in changed)
-        and before.contents is now.contents
-        and before.layers.effective is now.layers.effective
-        and before.layers.servers == now.layers.servers
+        previous is not None
+        and all(path in current.layers.documents for path in changed)
+        and previous.contents is current.contents
+        and previous.layers.effective is current.layers.effective
+        and previous.layers.servers == current.layers.servers
     )
 
 
@@ -183,7 +185,7 @@ def _result(pool: "AgentPool", previews: Mapping[str, _Preview]) -> PreviewResul
         read_by = dict(_documents_of(preview.view, pool.main.snapshot, path, overlays))
         paths = frozenset(read_by.values())
         wrong = [problem for problem in preview.view.problems if problem.path in paths]
-        related = {other.path for problem in wrong for other in problem.related}
+        related = {related_problem.path for problem in wrong for related_problem in problem.related}
         view_texts = preview.view.layers.texts
         texts.update({path: view_texts[path] for path in (*paths, *related) if path in view_texts})
         documents.update(read_by)

@@ -169,8 +169,8 @@ class AgentRegistry:
     def files_changed(self, paths: frozenset[str] | None) -> None:
         """The folder has another snapshot, or files of agents changed: only these paths; None: any."""
         if self._change is not None:
-            before = self._change.paths
-            paths = None if paths is None or before is None else before | paths
+            pending_paths = self._change.paths
+            paths = None if paths is None or pending_paths is None else pending_paths | paths
         self._change = msgspec.structs.replace(self._everything(), paths=paths)
         if self._live or self._folder.previewed or self._services.folders.update_previewed(self._folder):
             self._queue.request(None)
@@ -236,9 +236,9 @@ class AgentRegistry:
                 self._publish(outcome)
 
     def _take_change(self) -> _Change | None:
-        """What agents are to be loaded again for; None: nothing.
+        """Take the change for which agents must be reloaded. None if there is none.
 
-        Unsaved texts that the folder does not read lead to no snapshot of it, and count all the same.
+        Unsaved texts count even if the folder does not read them and so gets no new snapshot.
         """
         change, self._change = self._change, None
         folders = self._services.folders
@@ -247,11 +247,21 @@ class AgentRegistry:
         if roots != self._pool.roots:
             self._pool.roots = roots
             change = self._everything()
-        before, now = self._pool.inputs.overlays, dict(folders.overlays)
-        typed = frozenset(path for path in now.keys() | before.keys() if now.get(path) != before.get(path))
+        previous_overlays, overlays = self._pool.inputs.overlays, dict(folders.overlays)
+        changed_overlays = frozenset(
+            path
+            for path in overlays.keys() | previous_overlays.keys()
+            if overlays.get(path) != previous_overlays.get(path)
+        )
         if change is None:
-            return msgspec.structs.replace(self._everything(), paths=typed) if typed else None
-        return _Change(change.snapshot, now, None if change.paths is None else change.paths | typed)
+            return (
+                msgspec.structs.replace(self._everything(), paths=changed_overlays)
+                if changed_overlays
+                else None
+            )
+        return _Change(
+            change.snapshot, overlays, None if change.paths is None else change.paths | changed_overlays
+        )
 
     def _everything(self) -> _Change:
         """The folder as it is now, where any path may have changed."""
@@ -270,9 +280,9 @@ class AgentRegistry:
             self._services.vocabularies.require(folder, view.contents.waits_for)
         self._previews = outcome.previews
         self._publish_problems()  # first: a client that adopts a document shows these problems
-        before = folder.watched_by_agents, folder.read_by_agents
+        previous_files = folder.watched_by_agents, folder.read_by_agents
         folder.watched_by_agents, folder.read_by_agents = outcome.watched, outcome.read
-        if before != (outcome.watched, outcome.read):
+        if previous_files != (outcome.watched, outcome.read):
             self._services.client.documents.adopt()
             self._services.refresh_watches()
         if outcome.disposed or outcome.spawned:
@@ -367,9 +377,9 @@ class AgentRegistry:
         if name not in self._numbers:
             return self._pool.dispose(name)  # which raises the right error
         self._ledger.end_agent(name)
-        before = len(outcome.disposed)
+        earlier_count = len(outcome.disposed)
         self._forget(name, outcome)
-        return tuple(each.agent for each in outcome.disposed[before:])
+        return tuple(news.agent for news in outcome.disposed[earlier_count:])
 
     def _forget(self, name: str, outcome: _Outcome) -> None:
         """Remove an agent that has ended, and its descendants."""

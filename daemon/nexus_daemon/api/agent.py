@@ -45,7 +45,7 @@ async def list_agents(client: "Connection", params: protocol.FolderParams) -> pr
     """The live agents of a folder."""
     folder = client.folders.at(params.workspace_folder)
     agents = await client.daemon.agents.current(folder)
-    return protocol.AgentListResult([await _info(client, folder, one) for one in agents.list()])
+    return protocol.AgentListResult([await _info(client, folder, agent) for agent in agents.list()])
 
 
 async def get(client: "Connection", params: protocol.AgentParams) -> protocol.AgentDetails:
@@ -113,7 +113,7 @@ async def messages(
         node=params.node,
         limit=MOST_LISTED,
     )
-    return protocol.AgentMessagesResult([_message(one) for one in messages])
+    return protocol.AgentMessagesResult([_message(direct_message) for direct_message in messages])
 
 
 async def call(client: "Connection", params: protocol.AgentCallParams) -> protocol.AgentCallResult:
@@ -189,18 +189,21 @@ async def _call_list(caller: _Caller) -> str:
     lines = []
     if caller.agent is not None and caller.agent.role == WORKER and caller.agent.parent is not None:
         lines.append(_row(caller.agent.parent))
-        agents_listed = [one for one in agents.list() if _is_below(one, caller.agent)]
+        agents_listed = [agent for agent in agents.list() if _is_below(agent, caller.agent)]
     else:
         lines.append(_row(agents.get(MAIN)))
         agents_listed = list(agents.list())
-    return "\n".join([*lines, *(_row(one) for one in agents_listed)])
+    return "\n".join([*lines, *(_row(agent) for agent in agents_listed)])
 
 
 async def _call_dispose(caller: _Caller, *, agent_id: str) -> str:
     agents = await _live(caller)
     agent = agents.get(agent_id)
     if caller.agent is not None and not _is_below(agent, caller.agent):
-        names = ", ".join(one.id for one in agents.list() if _is_below(one, caller.agent)) or "none"
+        names = (
+            ", ".join(descendant.id for descendant in agents.list() if _is_below(descendant, caller.agent))
+            or "none"
+        )
         raise RequestError(
             f"dispose_agent: agent_id {agent_id!r} is not below you. Agents below you: {names}.",
             code="agent-dispose",
@@ -221,11 +224,11 @@ async def _live(caller: _Caller) -> "AgentRegistry":
     return await caller.client.daemon.agents.current(caller.client.folders.at(caller.uri))
 
 
-def _is_below(agent: "Agent", other: "Agent") -> bool:
-    above = agent.parent
-    while above is not None and above is not other:
-        above = above.parent
-    return above is not None
+def _is_below(agent: "Agent", ancestor: "Agent") -> bool:
+    parent = agent.parent
+    while parent is not None and parent is not ancestor:
+        parent = parent.parent
+    return parent is not None
 
 
 def _row(agent: "Agent") -> str:
@@ -248,10 +251,10 @@ async def _info(client: "Connection", folder: "LiveFolder", agent: "Agent") -> p
             client, conversation, ledger, folder=folder, snapshot=snapshot, agent=agent
         )
         spent = await scope.work(usage.read_usage)
-    above = agent.parent
+    parent = agent.parent
     return protocol.AgentInfo(
         agent_id=agent.id,
-        parent=None if above is None or above.parent is None else above.id,
+        parent=None if parent is None or parent.parent is None else parent.id,
         cwd=agent.folder,
         role=agent.role,
         task=agent.task,
@@ -288,17 +291,17 @@ def _send(ledger: "FolderLedger", params: protocol.AgentMessageParams) -> str:
     return message.id
 
 
-def _message(one: "DirectMessage") -> protocol.AgentMessage:
+def _message(direct_message: "DirectMessage") -> protocol.AgentMessage:
     return protocol.AgentMessage(
-        id=one.id,
-        source=one.source,
-        target=one.target,
-        content=one.content,
-        priority=one.priority,
-        created=results.utc(one.created),
-        ttl_seconds=one.ttl,
-        node=one.node,
-        task=one.task,
-        metadata=one.metadata,
-        session=one.session,
+        id=direct_message.id,
+        source=direct_message.source,
+        target=direct_message.target,
+        content=direct_message.content,
+        priority=direct_message.priority,
+        created=results.utc(direct_message.created),
+        ttl_seconds=direct_message.ttl,
+        node=direct_message.node,
+        task=direct_message.task,
+        metadata=direct_message.metadata,
+        session=direct_message.session,
     )

@@ -98,25 +98,25 @@ def _surroundings(client: "Connection", workspace_folder: str) -> tuple[Surround
 
 
 def build_list(environ: Mapping[str, str]) -> protocol.AssistantListResult:
-    """All assistants, for the user whose variables these are."""
+    """Describe all assistants for the user with this environment."""
     disk, search = Disk(), environ.get("PATH")
     surroundings = Surroundings(os.sep, user_home(environ), environ)
     return protocol.AssistantListResult(
         [
             protocol.AssistantInfo(
-                name=each.name,
-                title=each.title,
-                version=each.version,
-                verified=each.verified,
-                model=each.model,
-                names=list(each.names),
+                name=assistant.name,
+                title=assistant.title,
+                version=assistant.version,
+                verified=assistant.verified,
+                model=assistant.model,
+                names=list(assistant.names),
                 installed=search is not None
-                and which(PROGRAMS[each.name].command, search=search) is not None,
+                and which(PROGRAMS[assistant.name].command, search=search) is not None,
                 settings=[
-                    convert.path_to_uri(path) for path in settings_files(disk, surroundings, each.name)
+                    convert.path_to_uri(path) for path in settings_files(disk, surroundings, assistant.name)
                 ],
             )
-            for each in ASSISTANTS
+            for assistant in ASSISTANTS
         ]
     )
 
@@ -132,7 +132,7 @@ def _context(profile: Profile, locate: convert.Locator) -> protocol.AssistantCon
         assistant=assistant.name,
         version=assistant.version,
         verified=assistant.verified,
-        files=[*_sent(profile, locate), *_later(profile), *_ignored(profile)],
+        files=[*_sent_files(profile, locate), *_later_files(profile), *_ignored_files(profile)],
         total=profile.total,
         limit=assistant.limit,
         counter=profile.counter,
@@ -142,7 +142,7 @@ def _context(profile: Profile, locate: convert.Locator) -> protocol.AssistantCon
     )
 
 
-def _sent(profile: Profile, locate: convert.Locator) -> list[protocol.AssistantFile]:
+def _sent_files(profile: Profile, locate: convert.Locator) -> list[protocol.AssistantFile]:
     parts = [(block, part) for block in profile.blocks for part in block.parts]
     files: list[protocol.AssistantFile] = []
     for block, part in parts:
@@ -167,32 +167,32 @@ def _sent(profile: Profile, locate: convert.Locator) -> list[protocol.AssistantF
     return files
 
 
-def _later(profile: Profile) -> list[protocol.AssistantFile]:
+def _later_files(profile: Profile) -> list[protocol.AssistantFile]:
     return [
         protocol.AssistantFile(
-            uri=convert.path_to_uri(each.path),
+            uri=convert.path_to_uri(file.path),
             role="none",
-            scope=each.scope,
-            tokens=each.tokens,
+            scope=file.scope,
+            tokens=file.tokens,
             exact=profile.exact,
             loaded=False,
-            reason=f"Sent {each.when}.",
+            reason=f"Sent {file.when}.",
         )
-        for each in profile.later
+        for file in profile.later
     ]
 
 
-def _ignored(profile: Profile) -> list[protocol.AssistantFile]:
+def _ignored_files(profile: Profile) -> list[protocol.AssistantFile]:
     return [
         protocol.AssistantFile(
-            uri=convert.path_to_uri(each.path) if os.path.isabs(each.path) else each.path,
+            uri=convert.path_to_uri(file.path) if os.path.isabs(file.path) else file.path,
             role="none",
             scope="other",
             exact=profile.exact,
             loaded=False,
-            reason=each.reason,
+            reason=file.reason,
         )
-        for each in profile.ignored
+        for file in profile.ignored
     ]
 
 

@@ -55,7 +55,7 @@ async def sessions(
     """
     _check_assistant(params.assistant)
     folder = client.folders.at(params.workspace_folder)
-    place = await _place(client, folder)
+    place = await _session_place(client, folder)
     return await client.read(_list, client.daemon.followers, place, folder=folder.path, params=params)
 
 
@@ -69,11 +69,11 @@ async def session(
     """
     _check_assistant(params.assistant)
     folder = client.folders.at(params.workspace_folder)
-    place = await _place(client, folder)
+    place = await _session_place(client, folder)
     return await client.read(_report, client.daemon.followers, place, folder=folder.path, params=params)
 
 
-async def _place(client: "Connection", folder: "LiveFolder") -> Place:
+async def _session_place(client: "Connection", folder: "LiveFolder") -> Place:
     settings = (await resolve.snapshot_of(client, folder, None)).effective
     inputs = client.folders.load_inputs
     return Place(
@@ -95,20 +95,24 @@ def _list(
     assistants = WITH_SESSIONS if params.assistant is None else (params.assistant,)
     listed = find_sessions(place, folder, assistants=assistants)
     now = time.time()
-    chosen = [one for one in listed.sessions if not params.live or is_live(one, now)]
+    chosen = [
+        listed_session
+        for listed_session in listed.sessions
+        if not params.live or is_live(listed_session, now)
+    ]
     failures = [
         protocol.AssistantSessionFailure(convert.path_to_uri(path), reason)
         for path, reason in listed.failures
     ]
     infos: list[protocol.AssistantSessionInfo] = []
-    for one in chosen[:MOST_LISTED]:
+    for listed_session in chosen[:MOST_LISTED]:
         report = None
-        if is_live(one, now) and one.parent is None and len(infos) < MOST_REPORTED:
+        if is_live(listed_session, now) and listed_session.parent is None and len(infos) < MOST_REPORTED:
             try:
-                report = followers.report(one, place, listed.sessions)
+                report = followers.report(listed_session, place, listed.sessions)
             except apsw.Error:
                 report = None  # as a failure above says
-        infos.append(build_info(one, report, now))
+        infos.append(build_info(listed_session, report, now))
     return protocol.AssistantSessionsResult(infos, failures, listed.notice)
 
 
@@ -116,20 +120,22 @@ def _report(
     followers: SessionFollowers, place: Place, *, folder: str, params: protocol.AssistantSessionParams
 ) -> protocol.AssistantSessionResult:
     listed = find_sessions(place, folder, assistants=(params.assistant,))
-    matches = (one for one in listed.sessions if one.id == params.id)
-    one = next(matches, None)
+    matches = (listed_session for listed_session in listed.sessions if listed_session.id == params.id)
+    listed_session = next(matches, None)
     if listed.notice is not None:
         raise RequestError(listed.notice, code="conversations-off")
-    if one is None:
+    if listed_session is None:
         message = (
             f"{params.assistant} has no session {params.id!r} in {folder}. nexus/assistant/sessions lists "
             "those that there are."
         )
         raise RequestError(message, code="unknown-assistant-session")
     try:
-        report = followers.report(one, place, listed.sessions)
+        report = followers.report(listed_session, place, listed.sessions)
     except apsw.Error as error:
-        raise RequestError(f"{one.path} cannot be read: {error}", code="unknown-assistant-session") from error
+        raise RequestError(
+            f"{listed_session.path} cannot be read: {error}", code="unknown-assistant-session"
+        ) from error
     return build_session(report, time.time())
 
 
@@ -205,40 +211,40 @@ def build_session(report: SessionReport, now: float) -> protocol.AssistantSessio
         missed_usd=report.missed_usd,
         compactions=[
             protocol.AssistantCompaction(
-                at=each.at,
-                trigger=each.trigger,
-                before=each.before,
-                after=each.after,
-                dropped=_dropped(each.dropped),
-                partial=each.is_partial,
+                at=compaction.at,
+                trigger=compaction.trigger,
+                before=compaction.before,
+                after=compaction.after,
+                dropped=_dropped(compaction.dropped),
+                partial=compaction.is_partial,
             )
-            for each in report.compactions
+            for compaction in report.compactions
         ],
         tools=[
             protocol.AssistantTool(
-                tool=each.tool,
-                server=each.server,
-                calls=each.calls,
-                errors=each.errors,
-                tokens=each.tokens,
-                in_window=each.in_window,
-                cost_usd=each.cost_usd,
+                tool=tool.tool,
+                server=tool.server,
+                calls=tool.calls,
+                errors=tool.errors,
+                tokens=tool.tokens,
+                in_window=tool.in_window,
+                cost_usd=tool.cost_usd,
             )
-            for each in report.tools
+            for tool in report.tools
         ],
         agents=[
             protocol.AssistantSubAgent(
-                id=each.id,
-                title=None if each.title is None else redact(each.title),
-                model=each.model,
-                requests=each.requests,
-                tokens=_tokens(each.usage) or protocol.AssistantTokens(0, 0, 0, 0),
-                window=each.window,
-                cost_usd=each.cost_usd,
-                cost_at_least=bool(each.lacks),
-                updated=each.changed,
+                id=agent.id,
+                title=None if agent.title is None else redact(agent.title),
+                model=agent.model,
+                requests=agent.requests,
+                tokens=_tokens(agent.usage) or protocol.AssistantTokens(0, 0, 0, 0),
+                window=agent.window,
+                cost_usd=agent.cost_usd,
+                cost_at_least=bool(agent.lacks),
+                updated=agent.changed,
             )
-            for each in report.agents
+            for agent in report.agents
         ],
         instructions=[convert.path_to_uri(path) for path in report.instructions if os.path.isabs(path)],
         skipped_bytes=report.skipped_bytes,
@@ -281,7 +287,7 @@ def _dropped(items: DroppedItems | None) -> protocol.AssistantDropped | None:
 
 
 def _usage(report: SessionReport) -> protocol.TokenUsage:
-    """The window as the usage of a context: the same rows, with what Nexus calls their categories."""
+    """Convert the window to a token usage: the same rows under the category names of Nexus."""
     window = report.window
     limit = window.size or UNKNOWN_WINDOW
     return protocol.TokenUsage(

@@ -131,12 +131,12 @@ def _fragment(
 
 def build_usage(profile: Profile, locate: Locator) -> protocol.TokenUsage:
     """What every request costs before the conversation begins."""
-    parts: dict[Literal["instructions", "skills", "program"], int] = {}
+    tokens_by_kind: dict[Literal["instructions", "skills", "program"], int] = {}
     for block in profile.blocks:
         kind = _PARTS[block.kind]
-        parts[kind] = parts.get(kind, 0) + sum(part.tokens for part in block.parts)
+        tokens_by_kind[kind] = tokens_by_kind.get(kind, 0) + sum(part.tokens for part in block.parts)
     if profile.own_tokens is not None:
-        parts["program"] = profile.own_tokens
+        tokens_by_kind["program"] = profile.own_tokens
     spent = budget.usage(
         get_model_limits(profile.assistant.model),
         counter_for(profile.assistant.model),
@@ -144,26 +144,28 @@ def build_usage(profile: Profile, locate: Locator) -> protocol.TokenUsage:
         max_tokens=None,
         reserved=0,
         parts=[
-            budget.UsagePart(part, tokens, profile.exact and part != "program")
-            for part, tokens in parts.items()
+            budget.UsagePart(kind, tokens, profile.exact and kind != "program")
+            for kind, tokens in tokens_by_kind.items()
         ],
     )
     return results.usage(spent, locate)
 
 
 def _rows(profile: Profile) -> Iterator[budget.UsageRow]:
-    own = 0
+    surrounding_tokens = 0
     for part in profile.parts:
         if part.path is None:
-            own += part.tokens
+            surrounding_tokens += part.tokens
             continue
         label = profile.shorten(part.path)
         if part.importer is not None:
             label = f"{profile.shorten(part.importer)}: {label}"
         yield budget.UsageRow("system", label, part.tokens, profile.exact, path=part.path, span=Span(0, 0))
     title = profile.assistant.title
-    if own:
-        yield budget.UsageRow("system", f"text of {title} around the files", own, profile.exact)
+    if surrounding_tokens:
+        yield budget.UsageRow(
+            "system", f"text of {title} around the files", surrounding_tokens, profile.exact
+        )
     if profile.own_tokens is not None:
         label = f"prompt and tools of {title} {profile.assistant.version}"
         yield budget.UsageRow("system", label, profile.own_tokens, exact=False)
@@ -178,7 +180,7 @@ def build_layers(profile: Profile, locate: Locator, revision: int) -> protocol.L
     for block in profile.blocks:
         for part in block.parts:
             if part.path is not None and part.scope not in ("skill", "agent"):
-                layers.setdefault(_place(part.path, part.scope, profile), []).append(
+                layers.setdefault(_layer_of(part.path, part.scope, profile), []).append(
                     _sent_file(profile, block, part, locate)
                 )
     for later in profile.later:
@@ -189,7 +191,7 @@ def build_layers(profile: Profile, locate: Locator, revision: int) -> protocol.L
             tokens=later.tokens,
             reason=f"Sent {later.when}.",
         )
-        layers.setdefault(_place(later.path, later.scope, profile), []).append(file)
+        layers.setdefault(_layer_of(later.path, later.scope, profile), []).append(file)
     return protocol.LayersResult(
         revision=revision,
         layers=[
@@ -209,13 +211,13 @@ def build_servers(profile: Profile) -> list[protocol.AssistantMcpServer]:
     """The MCP servers in an assistant's settings, by name."""
     return [
         protocol.AssistantMcpServer(
-            name=each.name,
-            uri=convert.path_to_uri(each.path) if os.path.isabs(each.path) else each.path,
-            scope=each.scope,
-            start=each.start,
-            reason=each.reason,
+            name=server.name,
+            uri=convert.path_to_uri(server.path) if os.path.isabs(server.path) else server.path,
+            scope=server.scope,
+            start=server.start,
+            reason=server.reason,
         )
-        for each in profile.servers
+        for server in profile.servers
     ]
 
 
@@ -230,8 +232,8 @@ def _sent_file(profile: Profile, block: SentBlock, part: SentPart, locate: Locat
     return protocol.LayerFile(_KINDS[block.kind], uri, "loaded", tokens=part.tokens, reason=reason)
 
 
-def _place(path: str, scope: str, profile: Profile) -> tuple[str, str]:
-    """The layer of a file: its scope, and the directory that a layer of this scope has."""
+def _layer_of(path: str, scope: str, profile: Profile) -> tuple[str, str]:
+    """Return the scope and the directory of the layer that a file belongs to."""
     if scope in ("user", "managed", "parent", "nested"):
         return scope, os.path.dirname(path)
     return scope, profile.folder

@@ -177,7 +177,7 @@ def build_layers(snapshot: Snapshot, locate: Locator, now: datetime) -> protocol
     for path, layer_name in prompt_sources.layers_by_path(snapshot).items():
         by_layer[layer_name] = by_layer.get(layer_name, 0) + tokens.get(path, 0)
     tree = _Tree(snapshot, locate, tokens)
-    skills = {each.skill.path: each.skill for each in snapshot.layers.skills}
+    skills = {layer_skill.skill.path: layer_skill.skill for layer_skill in snapshot.layers.skills}
     return protocol.LayersResult(
         revision=snapshot.revision,
         layers=[
@@ -214,16 +214,16 @@ class _Tree:
         self._locate = locate
         self._tokens = tokens
         self._by_importer: dict[str, list[Import]] = {}
-        for one in snapshot.contents.imports:
-            self._by_importer.setdefault(one.path, []).append(one)
+        for file_import in snapshot.contents.imports:
+            self._by_importer.setdefault(file_import.path, []).append(file_import)
 
     def below(self, path: str) -> list[protocol.ImportedFile] | None:
         """A file's imports in order, each followed by its own imports; None if it imports nothing."""
         return list(self._below(path, 1)) or None
 
     def _below(self, path: str, depth: int) -> Iterator[protocol.ImportedFile]:
-        for one in self._by_importer.get(path, ()):
-            source = self._locate.location(path, one.span)
-            tokens = self._tokens.get(one.target)
-            yield protocol.ImportedFile(self._locate.uri(one.target), depth, source, tokens)
-            yield from self._below(one.target, depth + 1)
+        for file_import in self._by_importer.get(path, ()):
+            source = self._locate.location(path, file_import.span)
+            tokens = self._tokens.get(file_import.target)
+            yield protocol.ImportedFile(self._locate.uri(file_import.target), depth, source, tokens)
+            yield from self._below(file_import.target, depth + 1)

@@ -68,14 +68,14 @@ async def list_conversations(
     await stored_sessions.ledger_of(client, params.workspace_folder)  # from now on it has the folder's URI
     folders = await _folders(client, params.workspace_folder)
     stored = await stored_sessions.list_all(client, {})
-    place, uris = await _place(client, params.workspace_folder), stored_sessions.uris_of(client)
+    place, uris = await _session_place(client, params.workspace_folder), stored_sessions.uris_of(client)
 
     def read() -> protocol.ConversationListResult:
         of_programs = find_sessions(place, folders)
         listed = [
-            each
-            for each in join(stored, of_programs)
-            if belongs_to(each, folders) and matches(each, params.program, since)
+            conversation
+            for conversation in join(stored, of_programs)
+            if belongs_to(conversation, folders) and matches(conversation, params.program, since)
         ]
         return _result(listed, of_programs.failures, params.limit, uris)
 
@@ -93,8 +93,8 @@ async def search(
     return protocol.ConversationSearchResult(
         hits=list(matched.hits),
         named=[
-            msgspec.structs.replace(one, workspace_folder=uri_of(path_of(one) or "", uris))
-            for one in matched.named
+            msgspec.structs.replace(session, workspace_folder=uri_of(path_of(session) or "", uris))
+            for session in matched.named
         ],
         file_hits=[_file_hit(hit, uris) for hit in matched.files.hits],
         searched=matched.files.searched,
@@ -117,7 +117,7 @@ async def transcript(
     snapshot = await folder.current()
     ledger = await client.daemon.ledgers.of(snapshot, folder)
     folders = await _folders(client, params.workspace_folder)
-    sources = _Sources(ledger.store, await _place(client, params.workspace_folder), folders)
+    sources = _Sources(ledger.store, await _session_place(client, params.workspace_folder), folders)
     _, counter = await client.read(model_of, snapshot, None)
     return await client.read(_page, sources, counter, params)
 
@@ -159,7 +159,7 @@ async def _folders(client: "Connection", uri: str | None) -> Folders:
     return await client.read(lambda: related_folders(workspace_of(path), home))
 
 
-async def _place(client: "Connection", uri: str | None) -> Place:
+async def _session_place(client: "Connection", uri: str | None) -> Place:
     """Where programs have their sessions; for all folders, any of the client's may forbid to read them.
 
     A folder that cannot be loaded hides no list of all folders.
@@ -180,10 +180,10 @@ def _result(
 ) -> protocol.ConversationListResult:
     cost = sum_costs(listed)
     return protocol.ConversationListResult(
-        conversations=[_info(each, uris) for each in listed[:limit]],
+        conversations=[_info(conversation, uris) for conversation in listed[:limit]],
         total=protocol.ConversationTotal(
             conversations=len(listed),
-            tokens=sum(each.tokens or 0 for each in listed),
+            tokens=sum(conversation.tokens or 0 for conversation in listed),
             cost_usd=cost.usd,
             cost_lacks=list(cost.lacks),
         ),
@@ -192,7 +192,7 @@ def _result(
 
 
 def _info(conversation: ListedConversation, uris: Mapping[str, str]) -> protocol.ConversationInfo:
-    kept, session, title = conversation.kept, conversation.session, conversation.title
+    ledger_session, session, title = conversation.kept, conversation.session, conversation.title
     folder = conversation.folder
     return protocol.ConversationInfo(
         program=conversation.program,
@@ -206,10 +206,10 @@ def _info(conversation: ListedConversation, uris: Mapping[str, str]) -> protocol
         window=None if session is None else session.window,
         cost_usd=conversation.cost.usd,
         cost_lacks=list(conversation.cost.lacks),
-        kept=kept is not None,
-        session=None if kept is None else kept.name,
-        thread=None if kept is None else kept.thread,
-        workspace_folder=None if kept is None else uri_of(kept.workspace, uris),
+        kept=ledger_session is not None,
+        session=None if ledger_session is None else ledger_session.name,
+        thread=None if ledger_session is None else ledger_session.thread,
+        workspace_folder=None if ledger_session is None else uri_of(ledger_session.workspace, uris),
         uri=None if session is None else convert.path_to_uri(session.path),
         parent=conversation.parent,
         fork_of=conversation.fork_of,
@@ -253,14 +253,17 @@ async def find_matches(client: "Connection", params: protocol.ConversationSearch
         return Matches(())
     stored, folders = await stored_sessions.list_all(client, {}), await _folders(client, uri)
     ledger = await stored_sessions.ledger_of(client, uri)
-    place, sessions_of_hits = await _place(client, params.workspace_folder), {hit.session for hit in hits}
+    place, sessions_of_hits = (
+        await _session_place(client, params.workspace_folder),
+        {hit.session for hit in hits},
+    )
 
     def read() -> Matches:
         named = [
-            one
-            for one in stored
-            if one.session not in sessions_of_hits and one.forked_from is None
-            if _is_named(one, query) and is_within(path_of(one), folders)
+            session
+            for session in stored
+            if session.session not in sessions_of_hits and session.forked_from is None
+            if _is_named(session, query) and is_within(path_of(session), folders)
         ]
         in_ledger = in_ledger_of(ledger.store.mirrors.files(), stored)
         return Matches(hits, named, search_files(query, place, folders, in_ledger, limit=limit))
@@ -269,11 +272,11 @@ async def find_matches(client: "Connection", params: protocol.ConversationSearch
 
 
 def in_ledger_of(mirrored: Mapping[str, MirroredFile], stored: Iterable[SessionInfo]) -> InLedger:
-    """What the ledger has: files by their path, and the sessions of a list of all folders."""
+    """Collect mirrored files by path, and the message counts of the stored sessions by origin."""
     messages: dict[tuple[str, str], int] = {}
-    for one in stored:
-        if one.origin is not None:
-            messages.setdefault((one.origin.assistant, one.origin.id), one.messages)
+    for session in stored:
+        if session.origin is not None:
+            messages.setdefault((session.origin.assistant, session.origin.id), session.messages)
     return InLedger(mirrored, messages)
 
 
@@ -314,14 +317,16 @@ def _page(
 ) -> protocol.TranscriptResult:
     """Read the page: in the ledger if it gave the id, else in the program's file as long as there is one."""
     stored = sources.store.sessions()
-    kept = next((one for one in stored if one.head.thread == params.id), None)
-    session = _find_in_programs(sources, params) if kept is None else None
+    stored_session = next((candidate for candidate in stored if candidate.head.thread == params.id), None)
+    session = _find_in_programs(sources, params) if stored_session is None else None
     if session is not None:
         return _file_page(session, counter, params)
     origin = (params.program, params.id)
-    for one in [kept] if kept is not None else stored:
-        if one is kept or (one.origin is not None and (one.origin.assistant, one.origin.id) == origin):
-            return _stored_page(sources.store, one, counter, params)
+    for candidate in [stored_session] if stored_session is not None else stored:
+        if candidate is stored_session or (
+            candidate.origin is not None and (candidate.origin.assistant, candidate.origin.id) == origin
+        ):
+            return _stored_page(sources.store, candidate, counter, params)
     raise RequestError(
         f"There is no conversation {params.id!r} of {params.program!r}; nexus/conversation/list lists all.",
         code="unknown-session",
@@ -372,7 +377,7 @@ def _find_in_programs(
     for folders in dict.fromkeys((sources.folders, None)):
         sessions = find_sessions(place, folders, assistants=(params.program,)).sessions
         for name in names:
-            session = next((one for one in sessions if one.id == name), None)
+            session = next((listed_session for listed_session in sessions if listed_session.id == name), None)
             if session is not None:
                 return session
     return None

@@ -64,7 +64,7 @@ async def show_answer(client: "Connection", params: Any, result: Any) -> None:
     elif isinstance(result, protocol.InitResult):
         say(client, _created_text(result))
     elif isinstance(result, protocol.Status):
-        folders = len({one.uri for one in result.folders})
+        folders = len({folder_status.uri for folder_status in result.folders})
         counted = f"{folders} folder" + "s" * (folders != 1)
         say(
             client,
@@ -73,19 +73,19 @@ async def show_answer(client: "Connection", params: Any, result: Any) -> None:
 
 
 async def show_context(
-    client: "Connection", view: protocol.PreviewParams, preview: protocol.Preview, place: Any = None
+    client: "Connection", view: protocol.PreviewParams, preview: protocol.Preview, selection: Any = None
 ) -> None:
     """Open the context of a folder in the editor, or say where it is."""
     folder, capabilities = client.folders.at(view.workspace_folder).uri, client.capabilities
     if capabilities.reads_contents and capabilities.shows_documents and view.view_as is None:
         virtual = context_uri(folder, assistant=view.assistant, agent=view.agent)
-        if await show_document(client, virtual, place):
+        if await show_document(client, virtual, selection):
             return
     path = await client.work(_write, client, view, preview.text)
     client.contexts.put(path_to_uri(path), ContextDocument(folder, preview))
-    if await show_document(client, path_to_uri(path), place):
+    if await show_document(client, path_to_uri(path), selection):
         return
-    line = "" if not isinstance(place, dict) else f", line {place['start']['line'] + 1}"
+    line = "" if not isinstance(selection, dict) else f", line {selection['start']['line'] + 1}"
     say(
         client,
         f"The context of {_name(client, folder)} has {preview.tokens:,} tokens; it is in {path}{line}.",
@@ -98,11 +98,11 @@ async def open_page(client: "Connection", address: str) -> None:
         say(client, f"Open this address to sign in: {address}")
 
 
-async def show_document(client: "Connection", uri: str, place: Any = None) -> bool:
+async def show_document(client: "Connection", uri: str, selection: Any = None) -> bool:
     """Open a document in the editor, with a range selected; false if the editor does not do that."""
     params = {"uri": uri, "takeFocus": True}
-    if place is not None:
-        params["selection"] = place
+    if selection is not None:
+        params["selection"] = selection
     return await _is_opened(client, params)
 
 
@@ -143,8 +143,8 @@ def _layers_text(client: "Connection", folder: str, result: protocol.LayersResul
     about = "" if result.counter.exact else "about "
     layers = ", ".join(f"{layer.name} {about}{layer.tokens:,} tokens" for layer in result.layers)
     problems, skipped = len(result.problems), len(result.skipped)
-    rest = f"{problems} problem{'s' * (problems != 1)}, {skipped} file{'s' * (skipped != 1)} not read"
-    return f"The layers of {_name(client, folder)}, the nearest last: {layers}; {rest}."
+    counts = f"{problems} problem{'s' * (problems != 1)}, {skipped} file{'s' * (skipped != 1)} not read"
+    return f"The layers of {_name(client, folder)}, the nearest last: {layers}; {counts}."
 
 
 def _created_text(result: protocol.InitResult) -> str:

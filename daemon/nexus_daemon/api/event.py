@@ -64,7 +64,9 @@ async def list_events(client: "Connection", params: protocol.EventListParams) ->
     _check_names(params)
     ledger = await resolve.folder_ledger(client, params.workspace_folder)
     page = await client.work(_page, ledger, params)
-    return protocol.EventListResult([_info(one) for one in page.events], more=page.more, missed=page.missed)
+    return protocol.EventListResult(
+        [_info(event) for event in page.events], more=page.more, missed=page.missed
+    )
 
 
 def _check_names(params: protocol.PublishParams | protocol.EventListParams) -> None:

@@ -68,8 +68,8 @@ class Scene(NamedTuple):
     @property
     def in_use(self) -> tuple[str, ...]:
         """The names of the views that are in use."""
-        found = read_views(self.surroundings, self.disk, self.snapshot.effective)
-        return tuple(view.name for view in found.in_use)
+        views = read_views(self.surroundings, self.disk, self.snapshot.effective)
+        return tuple(view.name for view in views.in_use)
 
 
 async def explain(client: "Connection", params: protocol.ExplainParams) -> protocol.ExplainResult:
@@ -104,37 +104,41 @@ async def scene_of(
     )
 
 
-def build(what: str, scene: Scene, wanted: Sequence[str] | None) -> protocol.ExplainResult:
-    """The answers of the views that are wanted, or of those in use. RequestError if there is none."""
-    unknown = [name for name in wanted or () if name not in PROGRAMS and name != NEXUS]
+def build(what: str, scene: Scene, requested_views: Sequence[str] | None) -> protocol.ExplainResult:
+    """The answers of the requested views, else of those in use. RequestError if there is none."""
+    unknown = [name for name in requested_views or () if name not in PROGRAMS and name != NEXUS]
     if unknown:
         views = ", ".join((*PROGRAMS, NEXUS))
         raise RequestError(f"There is no view {unknown[0]}. The views are: {views}.", code="bad-option")
     subject = read_subject(what, scene.surroundings, scene.disk)
-    names = wanted or scene.in_use
+    names = requested_views or scene.in_use
     if isinstance(subject, NamedServer):
         return protocol.ExplainResult(explain_server(subject, names, scene))
     if isinstance(subject, FileLine):
         return protocol.ExplainResult(explain_line(subject, names, scene))
-    if answers := explain_setting(what.strip(), names, scene, is_exclusive=wanted is not None):
+    if answers := explain_setting(what.strip(), names, scene, is_exclusive=requested_views is not None):
         return protocol.ExplainResult(answers)
     if subject.inputs.get("command") == what.strip():
         check_spelling(what.strip(), names, scene)
-    explanations = explain_folder_calls([subject], scene, names, is_wanted=wanted is not None)
+    explanations = explain_folder_calls([subject], scene, names, is_wanted=requested_views is not None)
     return protocol.ExplainResult(
-        [answer for each in explanations for answer in build_answers(each, scene.disk, scene.encoding)]
+        [
+            answer
+            for explanation in explanations
+            for answer in build_answers(explanation, scene.disk, scene.encoding)
+        ]
     )
 
 
 def explain_folder_calls(
     calls: list[ExplainedCall], scene: Scene, names: Sequence[str], *, is_wanted: bool
 ) -> list[Explanation]:
-    """What assistants do with calls: those that are wanted, or in use; if it is known of none of these, all.
+    """Explain what the named assistants do with calls, or all if Nexus knows the rules of none of these.
 
-    RequestError if it is known of none that `is_wanted`.
+    With `is_wanted`, which means that the user named them, it is a RequestError instead.
     """
-    known = [name for name in names if name != NEXUS and PROGRAMS[name].has_permissions]
-    assistants = known or (names if is_wanted else tuple(PROGRAMS))
+    with_permissions = [name for name in names if name != NEXUS and PROGRAMS[name].has_permissions]
+    assistants = with_permissions or (names if is_wanted else tuple(PROGRAMS))
     return explain_calls(calls, scene.disk, scene.surroundings, assistants=assistants)
 
 
@@ -159,7 +163,9 @@ def _note(explanation: Explanation, decision: Decision) -> str | None:
     """Which settings do not count, and what a rule that denies does not stop."""
     settings = {file.path for file in explanation.settings.files}
     voided = [
-        each.path for each in explanation.settings.problems if each.code == VOID and each.path in settings
+        problem.path
+        for problem in explanation.settings.problems
+        if problem.code == VOID and problem.path in settings
     ]
     notes = [f"Nothing of {path} counts: `nexus check` says why." for path in dict.fromkeys(voided)]
     rule = decision.rule

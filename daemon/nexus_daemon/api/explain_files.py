@@ -81,11 +81,11 @@ def explain_setting(
 
     RequestError if `is_exclusive`, and only others have it.
     """
-    others = tuple(each for each in (*PROGRAMS, NEXUS) if each not in names)
-    for group in (names, others):
+    other_names = tuple(name for name in (*PROGRAMS, NEXUS) if name not in names)
+    for group in (names, other_names):
         answers = [answer for name in group if (answer := _answer_text(text, name, scene)) is not None]
-        if answers and group is others and is_exclusive:
-            having = _titles([each.assistant for each in answers])
+        if answers and group is other_names and is_exclusive:
+            having = _titles([answer.assistant for answer in answers])
             raise RequestError(
                 f"{_titles(names)} has no setting `{text}`. {having} has.", code="no-such-setting"
             )
@@ -127,38 +127,38 @@ def explain_keys(keys: Keys, name: str, scene: "Scene") -> protocol.ExplainAnswe
     if name == NEXUS:
         return _own_setting(keys, scene)
     settings = PROGRAMS[name].settings(scene.disk, scene.surroundings)
-    found = find_setting(name, keys, settings, scene.disk)
-    if found is None:
+    setting = find_setting(name, keys, settings, scene.disk)
+    if setting is None:
         return None
-    stop, is_known = settings.stop, found.is_known is not False
+    stop, is_known = settings.stop, setting.is_known is not False
     doc = setting_doc(name, keys)
     return protocol.ExplainAnswer(
         assistant=name,
         version=_version(name),
-        reason=_setting_reason(PROGRAMS[name].title, ".".join(keys), found, doc),
-        value=found.value,
+        reason=_setting_reason(PROGRAMS[name].title, ".".join(keys), setting, doc),
+        value=setting.value,
         chain=[
             _link(
                 scene,
-                each.path,
-                each.span,
-                _as_text(each.value),
-                wins=each.counts and is_known,
+                source.path,
+                source.span,
+                _as_text(source.value),
+                wins=source.counts and is_known,
             )
-            for each in found.sources
+            for source in setting.sources
         ],
         documentation=None if doc is None else doc.text,
         note=None if stop is None else f"It does not start here: {stop.message}",
     )
 
 
-def _setting_reason(title: str, text: str, found: SettingValue, doc: SettingDoc | None) -> str:
-    if found.is_known is False:
+def _setting_reason(title: str, text: str, setting: SettingValue, doc: SettingDoc | None) -> str:
+    if setting.is_known is False:
         return f"{title} has no setting `{text}`: it has no effect."
-    if not found.sources:
+    if not setting.sources:
         default = "" if doc is None or doc.default is None else f": {_as_text(doc.default)}"
         return f"No file sets it: {title} uses its default{default}."
-    counting = sum(each.counts for each in found.sources)
+    counting = sum(source.counts for source in setting.sources)
     if not counting:
         return f"It is set where {title} ignores the whole file: `nexus check` says why."
     return "In force from one file." if counting == 1 else f"In force from {counting} files together."
@@ -169,21 +169,30 @@ def _own_setting(keys: Keys, scene: "Scene") -> protocol.ExplainAnswer | None:
     if node is None:
         return None
     effective = scene.snapshot.effective
-    value, place = value_at(effective.values, keys), pointer_text(keys)
+    value, pointer = value_at(effective.values, keys), pointer_text(keys)
     chain = [
-        _link(scene, each.path, each.span, _as_text(printable_setting(each.value, keys)), wins=each.wins)
-        for each in reversed(effective.provenance.get(place, ()))
-        if each.document is not None
+        _link(
+            scene, source.path, source.span, _as_text(printable_setting(source.value, keys)), wins=source.wins
+        )
+        for source in reversed(effective.provenance.get(pointer, ()))
+        if source.document is not None
     ]
     if isinstance(value, dict):  # files set its parts
-        below = [parts for key, parts in effective.provenance.items() if key.startswith(f"{place}/")]
-        winners = (each for parts in below for each in parts if each.document is not None and each.wins)
-        files = {each.path: each for each in winners}
-        chain += [_link(scene, path, each.span, "parts of it", wins=True) for path, each in files.items()]
+        part_sources = [
+            sources for key, sources in effective.provenance.items() if key.startswith(f"{pointer}/")
+        ]
+        winners = (
+            source
+            for sources in part_sources
+            for source in sources
+            if source.document is not None and source.wins
+        )
+        files = {source.path: source for source in winners}
+        chain += [_link(scene, path, source.span, "parts of it", wins=True) for path, source in files.items()]
     return protocol.ExplainAnswer(
         assistant=NEXUS,
         version=__version__,
-        reason="In force from a file." if any(each.wins for each in chain) else "The default of Nexus.",
+        reason="In force from a file." if any(link.wins for link in chain) else "The default of Nexus.",
         value=printable_setting(value, keys),
         chain=chain,
         documentation=node.get("description"),
@@ -243,7 +252,7 @@ def _assistant_line(
         if entry
         else _line_reason(profile, use, landing) or _other_use(profile, subject.path, scene),
         chain=[
-            _place(subject, wins=landing is not None or entry is not None),
+            _subject_link(subject, wins=landing is not None or entry is not None),
             *(
                 _link(scene, path, _import_span(path, subject.path, scene), "imports it", wins=True)
                 for path in sorted(importers)
@@ -280,9 +289,9 @@ def _list_entry(profile: Profile, subject: FileLine, lines: Sequence[str]) -> Li
     ]
     for block in profile.blocks if values else ():
         for part in block.parts if block.kind != "instructions" else ():
-            sent = " ".join(unescape(part.text).split())
+            sent_text = " ".join(unescape(part.text).split())
             words = " ".join(values[0].strip("\"'|>-+ ").split())
-            if part.path == subject.path and words[:LONGEST_START] in sent:
+            if part.path == subject.path and words[:LONGEST_START] in sent_text:
                 return ListEntry("rules" if part.scope == "rule" else block.kind, part.tokens)
     return None
 
@@ -302,9 +311,9 @@ def _other_use(profile: Profile, path: str, scene: "Scene") -> str:
     """What a program does with a file that is no text for its model."""
     assistant = profile.assistant
     settings = PROGRAMS[assistant.name].settings(scene.disk.anew(), scene.surroundings)
-    if any(each.path == path for each in settings.files):
+    if any(file.path == path for file in settings.files):
         return f"{assistant.title} takes settings from it: `nexus explain KEY` says which one is in force."
-    if any(each.path == path for each in profile.servers):
+    if any(server.path == path for server in profile.servers):
         return f"{assistant.title} takes MCP servers from it: `nexus explain mcp:NAME` says which ones start."
     return f"{assistant.title} does not read it."
 
@@ -326,20 +335,22 @@ def _own_line(subject: FileLine, lines: Sequence[str], scene: "Scene") -> protoc
     reason = lenses[0]["command"]["title"].removeprefix("Nexus: ") if lenses else "Nexus does not read it."
     if landing is not None and subject.line is not None:
         reason = landing.sentence
-    fragments = [each for each in preview.fragments if each.source and each.source.uri == _uri(path)]
-    counter, whole = model_of(snapshot, None)[1], sum(each.tokens for each in fragments)
-    tokens = whole if subject.line is None else _line_tokens(subject.line, lines, counter)
+    fragments = [
+        fragment for fragment in preview.fragments if fragment.source and fragment.source.uri == _uri(path)
+    ]
+    counter, file_tokens = model_of(snapshot, None)[1], sum(fragment.tokens for fragment in fragments)
+    tokens = file_tokens if subject.line is None else _line_tokens(subject.line, lines, counter)
     return protocol.ExplainAnswer(
         assistant=NEXUS,
         version=__version__,
         reason=reason,
-        chain=[_place(subject, wins=landing is not None)],
+        chain=[_subject_link(subject, wins=landing is not None)],
         tokens=0 if landing is None else tokens,
         exact=counter.exact,
     )
 
 
-def _place(subject: FileLine, *, wins: bool) -> protocol.ExplainLink:
+def _subject_link(subject: FileLine, *, wins: bool) -> protocol.ExplainLink:
     if subject.line is None:
         return protocol.ExplainLink(_uri(subject.path), _NOWHERE, "the file", wins)
     at = protocol.Range(protocol.Position(subject.line - 1, 0), protocol.Position(subject.line, 0))
@@ -359,13 +370,13 @@ def _landing(preview: protocol.Preview, subject: FileLine, lines: Sequence[str])
         if line is None:
             return Landing(begin - top + 1, place)
         if not fragment.verbatim:  # comments are left out, say
-            sent = preview.text.split("\n")[begin : fragment.range.end.line + 1]
-            found = _same_line(lines, sent, line)
+            sent_lines = preview.text.split("\n")[begin : fragment.range.end.line + 1]
+            fragment_line = _same_line(lines, sent_lines, line)
         else:
-            last = source.end.line - (source.end.character == 0 and source.end.line > source.start.line)
-            found = line - source.start.line if source.start.line <= line <= last else None
-        if found is not None:
-            return Landing(begin - top + found + 1, place)
+            last_line = source.end.line - (source.end.character == 0 and source.end.line > source.start.line)
+            fragment_line = line - source.start.line if source.start.line <= line <= last_line else None
+        if fragment_line is not None:
+            return Landing(begin - top + fragment_line + 1, place)
     return None
 
 
@@ -374,9 +385,9 @@ def _place_of(heading: str) -> str:
     return f"the {heading.partition(': ')[2].partition(';')[0].replace(', in', ' in')}"
 
 
-def _same_line(lines: Sequence[str], others: Sequence[str], line: int) -> int | None:
-    """Which of the other lines is the one of this number."""
-    matcher = SequenceMatcher(None, lines[:MOST_LINES], others[:MOST_LINES], autojunk=False)
+def _same_line(lines: Sequence[str], other_lines: Sequence[str], line: int) -> int | None:
+    """Return the index of the same line in `other_lines`, by a diff. None if it is not there."""
+    matcher = SequenceMatcher(None, lines[:MOST_LINES], other_lines[:MOST_LINES], autojunk=False)
     for block in matcher.get_matching_blocks():
         if block.a <= line < block.a + block.size:
             return block.b + line - block.a
@@ -405,35 +416,35 @@ def explain_server(
 
 def _server_answers(server: str, name: str, scene: "Scene") -> Iterator[protocol.ExplainAnswer]:
     if name == NEXUS:
-        yield from (_own_server(each) for each in scene.servers if each.name == server)
+        yield from (_own_server(info) for info in scene.servers if info.name == server)
         return
     program = PROGRAMS[name]
     settings = program.settings(scene.disk, scene.surroundings)
-    found = [each for each in program.servers.read(scene.disk, settings) if each.name == server]
-    if not found:
+    entries = [entry for entry in program.servers.read(scene.disk, settings) if entry.name == server]
+    if not entries:
         return
-    first = found[0]
-    known = [each for each in scene.servers if each.name == server and each.uri == _uri(first.path)]
+    first_entry = entries[0]
+    infos = [info for info in scene.servers if info.name == server and info.uri == _uri(first_entry.path)]
     yield protocol.ExplainAnswer(
         assistant=name,
         version=_version(name),
-        verdict="denied" if settings.stop is not None else _VERDICTS[first.start],
-        reason=_server_reason(program.title, first)
+        verdict="denied" if settings.stop is not None else _VERDICTS[first_entry.start],
+        reason=_server_reason(program.title, first_entry)
         if settings.stop is None
         else f"{program.title} does not start here: {settings.stop.message}",
         chain=[
             _link(
                 scene,
-                each.path,
-                find_server_key(each.path, server, scene.disk),
-                f"{each.scope} {server}",
-                wins=each is first,
+                entry.path,
+                find_server_key(entry.path, server, scene.disk),
+                f"{entry.scope} {server}",
+                wins=entry is first_entry,
             )
-            for each in found
+            for entry in entries
         ],
-        tokens=known[0].tokens if known and known[0].tools else None,
-        exact=bool(known) and known[0].exact,
-        note=program.servers.why or None if len(found) > 1 else None,
+        tokens=infos[0].tokens if infos and infos[0].tools else None,
+        exact=bool(infos) and infos[0].exact,
+        note=program.servers.why or None if len(entries) > 1 else None,
     )
 
 

@@ -63,16 +63,16 @@ def passage_results(passages: "Sequence[Passage]", locate: Locator) -> list[prot
     locate = turn_memory.locator_of(locate, lazy.memory_sources.passage_items(passages))
     return [
         protocol.KnowledgePassage(
-            uri=locate.uri(one.path),
-            range=locate.range(one.path, one.span),
-            heading=one.heading,
-            text=one.text,
-            tokens=one.tokens,
-            score=round(one.score, 6),
-            matched_by=list(one.matched_by),
-            cut=one.cut,
+            uri=locate.uri(passage.path),
+            range=locate.range(passage.path, passage.span),
+            heading=passage.heading,
+            text=passage.text,
+            tokens=passage.tokens,
+            score=round(passage.score, 6),
+            matched_by=list(passage.matched_by),
+            cut=passage.cut,
         )
-        for one in passages
+        for passage in passages
     ]
 
 

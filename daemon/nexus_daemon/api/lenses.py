@@ -52,19 +52,21 @@ def _all_lenses(
     in_use = read_views(surroundings, disk, view.snapshot.effective).in_use
     around = find_instruction_files(disk, surroundings)
     readers = []
-    for each in in_use:
-        if each.name == NEXUS:
+    for folder_view in in_use:
+        if folder_view.name == NEXUS:
             continue
-        profile = read_profile(each.name, surroundings, disk=disk, around=around)
+        profile = read_profile(folder_view.name, surroundings, disk=disk, around=around)
         use = file_uses(profile).get(view.path)
         preview = build_preview(profile, Locator(profile, encoding), view.snapshot.revision)
         change = _change(view.path, profile, disk) if use is not None and use.use in ("sent", "cut") else 0
-        readers.append(FileReader(profile, use or UNREAD, _room(each), preview, change=change))
+        readers.append(FileReader(profile, use or UNREAD, _request_room(folder_view), preview, change=change))
     if all(reader.use is UNREAD for reader in readers):
         readers = []  # no assistant knows the file
     locate = Locator(view.snapshot.layers, encoding)
-    own = _own_lenses(view, encoding) if any(each.name == NEXUS for each in in_use) else []
-    return [*reader_lenses(readers, view.path, locate, folder=view.folder), *own]
+    nexus_lenses = (
+        _own_lenses(view, encoding) if any(folder_view.name == NEXUS for folder_view in in_use) else []
+    )
+    return [*reader_lenses(readers, view.path, locate, folder=view.folder), *nexus_lenses]
 
 
 def _change(path: str, profile: Profile, disk: Disk) -> int:
@@ -76,8 +78,8 @@ def _change(path: str, profile: Profile, disk: Disk) -> int:
     return counter.count(unsaved) - counter.count(saved)
 
 
-def _room(view: FolderView) -> RequestRoom | None:
-    """What a request to the model of a view may take; None if that is not known."""
+def _request_room(view: FolderView) -> RequestRoom | None:
+    """The tokens that a request to a view's model may take. None if the model's window is not known."""
     model = view.model or PROGRAMS[view.name].instructions.assistant.model
     limits = get_model_limits(model)
     if not limits.known:
@@ -97,22 +99,27 @@ def _server_lenses(
 ) -> list[dict[str, Any]]:
     """The lenses of the servers of a settings file: of the programs in use, and of Nexus where that is."""
     in_use = read_views(surroundings, disk, view.snapshot.effective).in_use
-    known = {each.name: each for each in servers if each.uri == path_to_uri(view.path)}
+    infos_by_name = {info.name: info for info in servers if info.uri == path_to_uri(view.path)}
     taken = [
         ProgramServer(
-            each.title, server, find_server_key(view.path, server.name, disk), known.get(server.name)
+            folder_view.title,
+            server,
+            find_server_key(view.path, server.name, disk),
+            infos_by_name.get(server.name),
         )
-        for each in in_use
-        if each.name != NEXUS
-        for server in _servers_of(each.name, surroundings, disk)
+        for folder_view in in_use
+        if folder_view.name != NEXUS
+        for server in _servers_of(folder_view.name, surroundings, disk)
         if server.path == view.path
     ]
     locate = Locator(Texts({view.path: disk.text(view.path) or ""}), encoding)
     lenses = program_lenses(taken, view.path, locate)
-    if not names_servers(view.snapshot, view.path) or (taken and all(each.name != NEXUS for each in in_use)):
+    if not names_servers(view.snapshot, view.path) or (
+        taken and all(folder_view.name != NEXUS for folder_view in in_use)
+    ):
         return lenses
-    own = server_lenses(view.snapshot, view.path, encoding, folder=view.folder, servers=servers)
-    return [*lenses, *own]
+    nexus_lenses = server_lenses(view.snapshot, view.path, encoding, folder=view.folder, servers=servers)
+    return [*lenses, *nexus_lenses]
 
 
 def _servers_of(name: str, surroundings: Surroundings, disk: Disk) -> tuple[AssistantServer, ...]:

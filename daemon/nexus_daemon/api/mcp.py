@@ -49,8 +49,8 @@ async def servers(client: "Connection", params: protocol.ServersParams) -> proto
     """
     folder = client.folders.at(params.workspace_folder)
     snapshot = await resolve.snapshot_of(client, folder, params.agent)
-    known, ledger = await _known(client, folder, snapshot)
-    return await client.read(server_costs.summarize, known, ledger, client.now())
+    folder_tools, ledger = await _read_folder_tools(client, folder, snapshot)
+    return await client.read(server_costs.summarize, folder_tools, ledger, client.now())
 
 
 async def approve(client: "Connection", params: protocol.ApproveParams) -> protocol.ServerInfo:
@@ -128,8 +128,10 @@ async def prompt(client: "Connection", params: protocol.ServerPromptParams) -> p
 
     def build() -> protocol.ServerPromptResult:
         text = prompt_text(params.server, _checked_parts(answer, "messages"))
-        shown, tokens = _shortened(snapshot, text)
-        return protocol.ServerPromptResult(text=shown, tokens=tokens, description=answer.get("description"))
+        shortened_text, tokens = _shortened(snapshot, text)
+        return protocol.ServerPromptResult(
+            text=shortened_text, tokens=tokens, description=answer.get("description")
+        )
 
     return await client.work(build)
 
@@ -201,11 +203,11 @@ async def _info(
     client: "Connection", folder: "LiveFolder", snapshot: Snapshot, name: str
 ) -> protocol.ServerInfo:
     await client.daemon.servers.view(folder, snapshot, name)  # says which there are
-    known, _ = await _known(client, folder, snapshot)
-    return next(info for info in known.infos if info.name == name)
+    folder_tools, _ = await _read_folder_tools(client, folder, snapshot)
+    return next(info for info in folder_tools.infos if info.name == name)
 
 
-async def _known(
+async def _read_folder_tools(
     client: "Connection", folder: "LiveFolder", snapshot: Snapshot
 ) -> tuple[FolderTools, "FolderLedger | None"]:
     """What is known of all servers of a folder: whether a tool is deferred depends on the others.
@@ -261,7 +263,7 @@ def _build(
         pin=view.pin,
         exact=counter.exact and not view.is_seen_elsewhere,
         seen_elsewhere=view.is_seen_elsewhere,
-        changes=[_change(each) for each in view.changes],
+        changes=[_change(change) for change in view.changes],
         flags=[protocol.ServerFlag(flag.suspicion, flag.place, flag.message) for flag in view.flags],
     )
     if launch is not None:
@@ -294,16 +296,22 @@ def _build(
         info,
         tools=tools,
         instructions=definitions.instructions or None,
-        prompts=[str(each.get("name")) for each in definitions.prompts],
-        prompt_usages=[prompt_usage(each) for each in definitions.prompts],
-        resources=[str(each.get("uri")) for each in definitions.resources],
+        prompts=[str(definition.get("name")) for definition in definitions.prompts],
+        prompt_usages=[prompt_usage(definition) for definition in definitions.prompts],
+        resources=[str(definition.get("uri")) for definition in definitions.resources],
     )
 
 
 def _warnings(launch: Launch, environ: Any) -> list[str]:
     installed = installed_lookup(environ)
-    found = [(each, installed(each, launch.directory)) for each in find_unpinned(launch.written)]
-    return [explain_unpinned(package, known.version) for package, known in found if not known.is_of_folder]
+    installations = [
+        (package, installed(package, launch.directory)) for package in find_unpinned(launch.written)
+    ]
+    return [
+        explain_unpinned(package, installation.version)
+        for package, installation in installations
+        if not installation.is_of_folder
+    ]
 
 
 def _change(change: DefinitionChange) -> protocol.ToolChange:
@@ -314,7 +322,7 @@ def _change(change: DefinitionChange) -> protocol.ToolChange:
 def _check_permission(snapshot: Snapshot, view: ServerView, tool: str) -> None:
     """RequestError for a tool that the settings, or what the agent was granted, leave out."""
     model, _ = lazy.models.model_of(snapshot, None)
-    offered = next((each for each in _tools_of(view) if each.tool == tool), None)
+    offered = next((offered_tool for offered_tool in _tools_of(view) if offered_tool.tool == tool), None)
     if offered is None:
         return  # the call says so
     selection = select_tools(snapshot, Options(additional_tools=[offered.definition]), model)
@@ -327,9 +335,9 @@ def _check_access(snapshot: Snapshot, view: ServerView) -> None:
     """RequestError for a server of which the settings, or the agent's grant, leave out every tool."""
     model, _ = lazy.models.model_of(snapshot, None)
     offered = _tools_of(view)
-    options = Options(additional_tools=[each.definition for each in offered])
+    options = Options(additional_tools=[offered_tool.definition for offered_tool in offered])
     left_out = select_tools(snapshot, options, model).left_out
-    if offered and all(each.name in left_out for each in offered):
+    if offered and all(offered_tool.name in left_out for offered_tool in offered):
         reason = left_out[offered[0].name]
         raise RequestError(f"The server {view.server.name!r} may not be used: {reason}.", code="permission")
 
@@ -339,9 +347,9 @@ def _search(snapshot: Snapshot, offered: list[OfferedTool], query: str) -> proto
     options = Options(server_tools=[tool.definition for tool in offered])
     names = {tool.name for tool in offered}
     tools = [tool for tool in select_tools(snapshot, options, model).tools if name_of(tool) in names]
-    found = deferral.search(tools, query)
-    text = deferral.search_answer(found)
-    return protocol.ToolSearchResult(text, found, counter.count(text))
+    matches = deferral.search(tools, query)
+    text = deferral.search_answer(matches)
+    return protocol.ToolSearchResult(text, matches, counter.count(text))
 
 
 def _call_result(
@@ -350,10 +358,14 @@ def _call_result(
     counter = server_costs.room_of(snapshot).counter
     content = _checked_parts(answer, "content")
     tokens = sum(counter.count(part["text"]) for part in content if isinstance(part.get("text"), str))
-    whole = result_text(call.server, call.tool, content)
-    shown, _ = _shortened(snapshot, whole)
+    full_text = result_text(call.server, call.tool, content)
+    shortened_text, _ = _shortened(snapshot, full_text)
     return protocol.ServerCallResult(
-        content, answer.get("isError") is True, tokens, shown, whole=None if shown == whole else whole
+        content,
+        answer.get("isError") is True,
+        tokens,
+        shortened_text,
+        whole=None if shortened_text == full_text else full_text,
     )
 
 
@@ -372,6 +384,6 @@ def _shortened(snapshot: Snapshot, text: str) -> tuple[str, int]:
     """A text with the middle left out where it is long, and its tokens."""
     room = server_costs.room_of(snapshot)
     limit = room.available // RESULT_SHARE
-    whole = Message(role="tool", content=text)
-    shown, tokens = shorten_message(whole, room.counter.count(text), limit, room.counter)
-    return text_of(shown), tokens
+    message = Message(role="tool", content=text)
+    shortened_message, tokens = shorten_message(message, room.counter.count(text), limit, room.counter)
+    return text_of(shortened_message), tokens

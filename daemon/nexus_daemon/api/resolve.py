@@ -210,8 +210,8 @@ async def using_dry_run(
             yield await _without_effect(client, scope)
     else:
         about = protocol.SessionParams(params.workspace_folder, params.session or viewed.session)
-        async with using(client, about) as held:
-            scope = await _without_effect(client, held)
+        async with using(client, about) as stored_scope:
+            scope = await _without_effect(client, stored_scope)
             yield await scope_of(
                 client,
                 scope.conversation,
@@ -314,7 +314,7 @@ def _not_live(name: str, names: Mapping[str, bool], remedy: str) -> str:
         return f"Agent {name!r} cannot be restored: the daemon's log says why. Dispose of it."
     if name in names:
         return f"Agent {name!r} has ended. {remedy}"
-    near = next((each for each, lives in names.items() if lives), next(iter(names), MAIN))
+    near = next((live_name for live_name, lives in names.items() if lives), next(iter(names), MAIN))
     if names.get(near, near == MAIN):
         return f"There is no agent {name!r}. Did you mean {near!r}?"
     return f"There is no agent {name!r}. Did you mean {near!r}, which has ended? {remedy}"

@@ -32,26 +32,28 @@ class ServerTarget(protocol.Wire, frozen=True):
 
 async def show_server(client: "Connection", params: ServerTarget) -> Done:
     """Do what a lens of a server says, and tell the user what became of it."""
-    one = protocol.ServerParams(params.workspace_folder, name=params.name)
+    server_params = protocol.ServerParams(params.workspace_folder, name=params.name)
     if params.action == "start":
-        server = await mcp.start(client, one)
+        server = await mcp.start(client, server_params)
     elif params.action == "stop":
-        server = await mcp.stop(client, one)
+        server = await mcp.stop(client, server_params)
     elif params.action == "login":
-        server = await mcp.login(client, one)
+        server = await mcp.login(client, server_params)
     else:
-        server = await mcp.server(client, one)
+        server = await mcp.server(client, server_params)
         if params.action == "approve":
-            if not await _approve(client, one, server):
+            if not await _approve(client, server_params, server):
                 return Done()
-            server = await mcp.start(client, one)
+            server = await mcp.start(client, server_params)
         elif params.action == "log" and server.log is not None and await show_document(client, server.log):
             return Done()
     say(client, "\n".join((f"{visible_line(server.name)}: {state_text(server)}", *_details(server))))
     return Done()
 
 
-async def _approve(client: "Connection", one: protocol.ServerParams, server: protocol.ServerInfo) -> bool:
+async def _approve(
+    client: "Connection", server_params: protocol.ServerParams, server: protocol.ServerInfo
+) -> bool:
     """Ask the user, and approve a server; false if the user does not."""
     is_change = server.state == "changed"
     if not is_change and server.state != "unapproved":
@@ -72,7 +74,9 @@ async def _approve(client: "Connection", one: protocol.ServerParams, server: pro
     if not isinstance(answer, dict) or answer.get("title") != APPROVE:
         return False
     pin = server.pin if is_change else None
-    approval = protocol.ApproveParams(one.workspace_folder, name=one.name, hash=server.hash, pin=pin)
+    approval = protocol.ApproveParams(
+        server_params.workspace_folder, name=server_params.name, hash=server.hash, pin=pin
+    )
     await mcp.approve(client, approval)
     return True
 

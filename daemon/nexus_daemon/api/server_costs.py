@@ -46,14 +46,14 @@ def with_settings(
     """The servers with what the settings say of their `tools`: which are left out, and which are deferred."""
     definitions = [tool.definition for info in infos for tool in tools[info.name]]
     left_out = offered_tools(snapshot, Options(server_tools=definitions), room.model).left_out
-    sent = [
+    sent_definitions = [
         tool.definition
         for info in infos
         if info.state in OFFERED
         for tool in tools[info.name]
         if tool.name not in left_out
     ]
-    deferral = defer(snapshot, sent, Options(server_tools=sent), room=room)
+    deferral = defer(snapshot, sent_definitions, Options(server_tools=sent_definitions), room=room)
     waiting = sum(row.tokens for row in tool_rows(deferral.waiting, room.counter))
     names = set(map(name_of, deferral.waiting))
     window = room.model.limit(snapshot.effective.get("/context/max_tokens"))
@@ -74,9 +74,11 @@ def _with_settings(
     )
 
 
-def summarize(known: FolderTools, ledger: FolderLedger | None, now: datetime) -> protocol.ServersResult:
+def summarize(
+    folder_tools: FolderTools, ledger: FolderLedger | None, now: datetime
+) -> protocol.ServersResult:
     """The servers with when they were called last. `now` has a zone. Reads the ledger, if there is one."""
-    infos = known.infos
+    infos = folder_tools.infos
     try:
         infos = infos if ledger is None else [_with_last_call(info, ledger) for info in infos]
     except LedgerError:  # it is damaged, or too large to be read in time
@@ -85,7 +87,11 @@ def summarize(known: FolderTools, ledger: FolderLedger | None, now: datetime) ->
     since = now - timedelta(days=UNUSED_DAYS)
     unused = [info.name for info in offered if ledger is not None and not _was_called(info, since)]
     result = protocol.ServersResult(
-        infos, sum(info.tokens for info in offered), known.deferred, window=known.window, unused=unused
+        infos,
+        sum(info.tokens for info in offered),
+        folder_tools.deferred,
+        window=folder_tools.window,
+        unused=unused,
     )
     exact = all(info.exact for info in offered)
     return msgspec.structs.replace(result, summary=_summary(result, len(offered), exact=exact))
@@ -109,12 +115,12 @@ def _summary(result: protocol.ServersResult, servers: int, *, exact: bool) -> st
     mark = "" if exact else "≈"
     percent = 100 * result.tokens / result.window
     share = f"{percent:.0f} %" if percent >= 1 else "less than 1 %"
-    this = "This server costs" if servers == 1 else f"These {servers:,} servers cost"
-    said = f"{this} {mark}{result.tokens:,} tokens, {share} of the window of {result.window:,}"
+    subject = "This server costs" if servers == 1 else f"These {servers:,} servers cost"
+    sentence = f"{subject} {mark}{result.tokens:,} tokens, {share} of the window of {result.window:,}"
     if result.deferred_tokens:
-        said += f", of which {mark}{result.deferred_tokens:,} are sent only when the model looks for them"
+        sentence += f", of which {mark}{result.deferred_tokens:,} are sent only when the model looks for them"
     unused = len(result.unused)
     if not unused:
-        return f"{said}."
-    which = "it was" if servers == 1 else f"{unused:,} was" if unused == 1 else f"{unused:,} were"
-    return f"{said}; {which} not called in {UNUSED_DAYS} days."
+        return f"{sentence}."
+    uncalled = "it was" if servers == 1 else f"{unused:,} was" if unused == 1 else f"{unused:,} were"
+    return f"{sentence}; {uncalled} not called in {UNUSED_DAYS} days."

@@ -42,9 +42,9 @@ def describe(daemon: Daemon) -> protocol.Status:
         folders.append(_folder(daemon, folder, name, [pair[1] for pair in pairs if pair not in counted]))
         counted.update(pairs)
     opened = daemon.windows.folders
-    workspaces = {one.ledger.workspace: one for one in opened if one.ledger is not None}
+    workspaces = {folder.ledger.workspace: folder for folder in opened if folder.ledger is not None}
     sessions = sum(len(daemon.ledgers.writer.names(workspace)) for workspace in workspaces)
-    agents = {(one.path, agent.id) for one in opened if one.agents for agent in one.agents.list()}
+    agents = {(folder.path, agent.id) for folder in opened if folder.agents for agent in folder.agents.list()}
     resident, uptime = _resident(), round(time.monotonic() - daemon.started, 3)
     return protocol.Status(
         version=__version__,
@@ -53,7 +53,7 @@ def describe(daemon: Daemon) -> protocol.Status:
         clients=[
             protocol.ClientStatus(
                 name,
-                [one.uri for one in daemon.windows.folders if one.client is client],
+                [folder.uri for folder in daemon.windows.folders if folder.client is client],
                 running=client.running,
                 unread_bytes=client.unread,
             )
@@ -78,7 +78,7 @@ def describe(daemon: Daemon) -> protocol.Status:
 def _statistics(daemon: Daemon) -> dict[str, Any]:
     """How often an assembled context was reused, over all conversations."""
     conversations = {folder.path: folder.conversations for folder in daemon.windows.folders}.values()
-    total = sum((each.statistics() for each in conversations), Statistics())
+    total = sum((folder_conversations.statistics() for folder_conversations in conversations), Statistics())
     return {**msgspec.to_builtins(total), "hitRate": round(total.hit_rate, 3)}
 
 

@@ -35,13 +35,13 @@ async def list_sessions(client: "Connection", params: protocol.ListParams) -> pr
         return protocol.ListResult(await list_all(client, uris_of(client)))
     infos = await _infos(client, params.workspace_folder)
     sessions = await client.read(infos.ledger.store.sessions, infos.ledger.workspace)
-    return protocol.ListResult([infos.of(one) for one in sessions])
+    return protocol.ListResult([infos.of(session) for session in sessions])
 
 
 async def list_all(client: "Connection", uris: Mapping[str, str]) -> list[protocol.SessionInfo]:
     """The conversations of all folders; `uris` has those of some folders by their names in the ledger."""
     ledger = await ledger_of(client, None)
-    return await client.read(lambda: [_foreign_info(one, uris) for one in ledger.store.sessions()])
+    return await client.read(lambda: [_foreign_info(session, uris) for session in ledger.store.sessions()])
 
 
 async def find(client: "Connection", params: protocol.FindParams) -> protocol.SessionInfo:
@@ -72,8 +72,8 @@ async def turns(client: "Connection", params: protocol.TurnsParams) -> protocol.
 
 def _read_turns(ledger: "FolderLedger", params: protocol.TurnsParams) -> list[protocol.StoredTurn]:
     head = ledger.store.head(ledger.workspace, params.session)
-    last = max(0, (0 if head is None else head.seq) - params.first + 1)
-    stored = ledger.store.turns(ledger.workspace, params.session, last=last)
+    turn_count = max(0, (0 if head is None else head.seq) - params.first + 1)
+    stored = ledger.store.turns(ledger.workspace, params.session, last=turn_count)
     page = islice(stored, params.limit)
     return [convert_to(msgspec.structs.asdict(turn), protocol.StoredTurn) for turn in page]
 
@@ -205,7 +205,7 @@ def _info(session: "Session") -> protocol.SessionInfo:
 
 def uris_of(client: "Connection") -> dict[str, str]:
     """The URIs of this window's folders, by their names in the ledger."""
-    return {one.ledger.workspace: one.uri for one in client.folders if one.ledger is not None}
+    return {folder.ledger.workspace: folder.uri for folder in client.folders if folder.ledger is not None}
 
 
 def uri_of(workspace: str, uris: Mapping[str, str]) -> str:

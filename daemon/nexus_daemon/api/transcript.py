@@ -69,12 +69,12 @@ def page(scope: SessionScope, params: protocol.TranscriptParams) -> protocol.Tra
         return protocol.TranscriptResult(
             params.session, thread="", messages=0, first=0, end=0, turns=[], counter=about
         )
-    sent, shortened = _sent(scope, options) if excerpt.current else ([], [])
+    sent_positions, shortened = _sent_positions(scope, options) if excerpt.current else ([], [])
     in_force = conversation.state.compaction is not None and excerpt.current
     summary, *later = conversation.positions if in_force else (None,)
     return msgspec.structs.replace(
         page_of(excerpt, params.session, counter, conversation.counted),
-        sent=list(sync.ranges(sent)),
+        sent=list(sync.ranges(sent_positions)),
         shortened=shortened,
         summary=summary,
         kept=[] if summary is None else list(sync.ranges(at for at in later if at < summary)),
@@ -92,14 +92,14 @@ def page_of(
         messages=excerpt.messages,
         first=excerpt.first,
         end=excerpt.end,
-        turns=[_turn(each, counts, counter, covered) for each in excerpt.page],
+        turns=[_turn(turn, counts, counter, covered) for turn in excerpt.page],
         counter=protocol.Counter(counter.name, counter.exact),
         cleared=not excerpt.current,
         forked_from=None if excerpt.forked_from is None else visible_line(excerpt.forked_from),
     )
 
 
-def _sent(scope: SessionScope, options: Options) -> tuple[list[int], list[int]]:
+def _sent_positions(scope: SessionScope, options: Options) -> tuple[list[int], list[int]]:
     """The ascending positions of the messages that the next request sends, and of the shortened ones."""
     conversation = scope.conversation
     positions = conversation.positions
@@ -116,7 +116,9 @@ def _turn(
     record = turn.context if isinstance(turn.context, dict) else {}
     memory = record.get("memory")
     is_whole = bool(turn.stored) and turn.stored[0].position == turn.first
-    contexts = message_contexts([one.message for one in turn.stored] if is_whole else [], record)
+    contexts = message_contexts(
+        [stored_message.message for stored_message in turn.stored] if is_whole else [], record
+    )
     return protocol.TranscriptTurn(
         turn=turn.id,
         seq=turn.seq,
@@ -153,17 +155,17 @@ def _message(
     calls = [_call(call) for call in message.tool_calls[:MOST_CALLS]]
     content = content_of(message)
     is_exact = counter.exact and is_counted
-    others = [part for part in content if not _is_text(part)] if isinstance(content, list) else []
+    other_parts = [part for part in content if not _is_text(part)] if isinstance(content, list) else []
     return protocol.TranscriptMessage(
         position=stored.position,
         role=message.role,
         text=text,
         tokens=tokens,
-        exact=is_exact and not any(isinstance(one, dict) and is_estimated(one) for one in others),
+        exact=is_exact and not any(isinstance(part, dict) and is_estimated(part) for part in other_parts),
         name=None if message.name is None else visible_line(message.name),
         tool_call_id=None if message.tool_call_id is None else visible_line(message.tool_call_id),
         calls=[call for call, _ in calls],
-        attachments=[_label(part) for part in others[:MOST_LABELS]],
+        attachments=[_label(part) for part in other_parts[:MOST_LABELS]],
         time=_time(message),
         omitted=omitted + sum(left_out for _, left_out in calls),
         context=context,
@@ -193,12 +195,12 @@ def _tokens(stored: StoredMessage, turn: str, counts: Counts, counter: TokenCoun
 # ---------------------------------------------------------------- texts for people
 
 
-def _clipped(text: str, most: int) -> tuple[str, int]:
-    """The text for people, and how many characters of its middle are omitted."""
-    omitted = len(text) - most
+def _clipped(text: str, max_characters: int) -> tuple[str, int]:
+    """Return the text for people and the number of characters omitted from its middle."""
+    omitted = len(text) - max_characters
     if omitted <= 0:
         return redact(visible(text)), 0
-    head, tail = text[: 2 * most // 3], text[len(text) - most // 3 :]
+    head, tail = text[: 2 * max_characters // 3], text[len(text) - max_characters // 3 :]
     omitted = len(text) - len(head) - len(tail)
     mark = f"\n[… {omitted:,} characters are not shown …]\n"
     return redact(visible(head)) + mark + redact(visible(tail)), omitted

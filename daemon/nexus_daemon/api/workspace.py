@@ -37,7 +37,8 @@ async def init(client: "Connection", params: protocol.InitParams) -> protocol.In
         created=[uri(path) for path in done.created],
         existing=[uri(path) for path in done.existing],
         adopted=[
-            protocol.AdoptedServer(one.name, uri(one.path), list(one.variables)) for one in plan.adopted
+            protocol.AdoptedServer(server.name, uri(server.path), list(server.variables))
+            for server in plan.adopted
         ],
-        left=[protocol.LeftServer(one.name, uri(one.path), one.reason) for one in plan.left],
+        left=[protocol.LeftServer(server.name, uri(server.path), server.reason) for server in plan.left],
     )

@@ -45,14 +45,20 @@ def _print(accuracies: Sequence[FamilyAccuracy]) -> None:
     for name in names:
         table.add_column(name, justify="right")
     table.add_column("since", no_wrap=True)
-    for one in accuracies:
-        factor = UNKNOWN if one.factor is None else f"{one.factor / 1000:.2f}"
-        errors = (one.uncorrected,) if one.factor is None else (one.uncorrected, one.corrected)
-        shares = [f"{error / 10:.1f}%" for each in errors for error in (each.median, each.ninth_decile)]
-        since = UNKNOWN if one.since is None else output.local_time(one.since)[:10]
-        figures = (f"{one.conversations:,}/{one.requests:,}", factor, *shares)
+    for accuracy in accuracies:
+        factor = UNKNOWN if accuracy.factor is None else f"{accuracy.factor / 1000:.2f}"
+        errors = (
+            (accuracy.uncorrected,) if accuracy.factor is None else (accuracy.uncorrected, accuracy.corrected)
+        )
+        shares = [
+            f"{error / 10:.1f}%"
+            for distribution in errors
+            for error in (distribution.median, distribution.ninth_decile)
+        ]
+        since = UNKNOWN if accuracy.since is None else output.local_time(accuracy.since)[:10]
+        figures = (f"{accuracy.conversations:,}/{accuracy.requests:,}", factor, *shares)
         missing = [UNKNOWN] * (len(names) - len(figures))
-        table.add_row(visible_line(one.family or DEFAULT_FAMILY), *figures, *missing, since)
+        table.add_row(visible_line(accuracy.family or DEFAULT_FAMILY), *figures, *missing, since)
     output.console().print(table)
 
 

@@ -12,16 +12,18 @@ from nexus_daemon.cli.tables import LEAST_PATH, Column, print_columns
 
 def print_agents(agents: Sequence[protocol.AgentInfo]) -> None:
     """A table of agents."""
-    totals = [f"{'' if one.usage.counter.exact else '≈'}{one.usage.total:,}" for one in agents]
+    totals = [f"{'' if agent.usage.counter.exact else '≈'}{agent.usage.total:,}" for agent in agents]
     columns = [
-        Column("agent", [visible_line(one.agent_id) for one in agents]),
-        Column("role", [visible_line(one.role) for one in agents], worth=1),
-        Column("below", [visible_line(one.parent or MAIN) for one in agents], worth=0),
+        Column("agent", [visible_line(agent.agent_id) for agent in agents]),
+        Column("role", [visible_line(agent.role) for agent in agents], worth=1),
+        Column("below", [visible_line(agent.parent or MAIN) for agent in agents], worth=0),
         Column("tokens", totals, justify="right"),
-        Column("directory", [short_path(one.cwd) for one in agents], worth=3, least=LEAST_PATH, cut="start"),
-        Column("task", [visible_line(one.task or "") for one in agents], worth=2, least=LEAST_PATH),
+        Column(
+            "directory", [short_path(agent.cwd) for agent in agents], worth=3, least=LEAST_PATH, cut="start"
+        ),
+        Column("task", [visible_line(agent.task or "") for agent in agents], worth=2, least=LEAST_PATH),
     ]
     print_columns(columns)
-    for one in agents:
-        if one.notice is not None:
-            output.complain("agents", f"{one.agent_id}: {one.notice}")
+    for agent in agents:
+        if agent.notice is not None:
+            output.complain("agents", f"{agent.agent_id}: {agent.notice}")

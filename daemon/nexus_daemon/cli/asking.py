@@ -112,8 +112,8 @@ class FolderClient:
             return
         broken = check_settings(snapshot, writes=False)
         if broken is not None:
-            used = store.location or "none"
-            output.complain(command, f"{broken} has errors and is ignored; the ledger in use is {used}.")
+            location = store.location or "none"
+            output.complain(command, f"{broken} has errors and is ignored; the ledger in use is {location}.")
         if store.location and store.notice is not None:  # without a location there is no ledger yet
             output.complain(command, store.notice)
 

@@ -34,7 +34,7 @@ def wrong_usage(options: argparse.Namespace) -> str | None:
 
 def option_of_nexus(options: argparse.Namespace) -> str | None:
     """An option that is only about requests of Nexus; None if each goes with any assistant."""
-    other = [name for name, value in vars(options).items() if name not in _WITH_FOR and value]
-    if other:
-        return f"--{other[0].replace('_', '-')}"
+    nexus_options = [name for name, value in vars(options).items() if name not in _WITH_FOR and value]
+    if nexus_options:
+        return f"--{nexus_options[0].replace('_', '-')}"
     return None if options.format in ("text", "json") else f"--format {options.format}"

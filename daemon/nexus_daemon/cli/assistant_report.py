@@ -74,10 +74,10 @@ def screen(report: SessionReport, now: float) -> RenderableType:
 
 def event_line(report: SessionReport) -> str:
     """The state after an event, in one line."""
-    window, last = report.window, report.last
+    window, last_usage = report.window, report.last
     words = [_clock(time.time()), report.assistant, report.id[:8], _of(window.used, window.size)]
-    if last is not None and last.sent:
-        words.append(f"{last.cache_read / last.sent:.0%} cached")
+    if last_usage is not None and last_usage.sent:
+        words.append(f"{last_usage.cache_read / last_usage.sent:.0%} cached")
     if report.cost_usd is not None:
         words.append(_at_least(report.cost_usd, report.lacks))
     if report.misses and report.misses[-1].at == report.last_at:
@@ -126,14 +126,14 @@ def _window(report: SessionReport) -> Table:
     table.add_column("share", justify="right", no_wrap=True, min_width=len("share"))
     if not is_narrow:
         table.add_column("", width=BAR, no_wrap=True)
-    before = ""
+    previous_category = ""
     for category, label, tokens in _rows(window.parts):
-        part = tokens / max(window.used, 1)
-        bar = "█" * round(BAR * part) or "▏"
-        name = "" if category == before else LABELS[category]
-        cells = (name, visible_line(label), f"≈{tokens:,}", f"{part:.0%}")
+        row_share = tokens / max(window.used, 1)
+        bar = "█" * round(BAR * row_share) or "▏"
+        name = "" if category == previous_category else LABELS[category]
+        cells = (name, visible_line(label), f"≈{tokens:,}", f"{row_share:.0%}")
         table.add_row(*cells, *(() if is_narrow else (bar,)), style=COLOURS[category])
-        before = category
+        previous_category = category
     return table
 
 
@@ -144,9 +144,9 @@ def _rows(parts: tuple[WindowPart, ...]) -> Iterator[tuple[str, str, int]]:
         few = listed if len(listed) <= FEW + 1 else listed[:FEW]
         for part in few:
             yield category, _label(part), part.tokens
-        others = listed[len(few) :]
-        if others:
-            yield category, f"{len(others)} others", sum(part.tokens for part in others)
+        other_parts = listed[len(few) :]
+        if other_parts:
+            yield category, f"{len(other_parts)} others", sum(part.tokens for part in other_parts)
 
 
 def _label(part: WindowPart) -> str:
@@ -158,8 +158,8 @@ def _label(part: WindowPart) -> str:
     return name.replace("_", " ") if part.category == "attachments" else name
 
 
-def _of(used: int, size: int | None) -> str:
-    return f"{used:,} of {size:,} ({used / size:.0%})" if size else f"{used:,}"
+def _of(used_tokens: int, size: int | None) -> str:
+    return f"{used_tokens:,} of {size:,} ({used_tokens / size:.0%})" if size else f"{used_tokens:,}"
 
 
 # ---------------------------------------------------------------- cache, cost, compaction
@@ -194,15 +194,15 @@ def _listed_facts(report: SessionReport, now: float) -> Iterator[tuple[str, Text
 
 
 def _cache(report: SessionReport, now: float) -> Iterator[tuple[str, Text]]:
-    cache, last = report.cache, report.last
-    if cache is None or last is None or not last.sent:
+    cache, last_usage = report.cache, report.last
+    if cache is None or last_usage is None or not last_usage.sent:
         return
-    text = Text(f"{last.cache_read / last.sent:.0%} of the last request came from the cache")
+    text = Text(f"{last_usage.cache_read / last_usage.sent:.0%} of the last request came from the cache")
     if cache.cold_at is not None:
-        left = cache.cold_at - now
-        if left > 0:
-            words = f"; it goes cold at {_clock(cache.cold_at)}, in {_duration(left)}"
-            text.append(words, "green" if left > SOON_S else "yellow")
+        remaining_s = cache.cold_at - now
+        if remaining_s > 0:
+            words = f"; it goes cold at {_clock(cache.cold_at)}, in {_duration(remaining_s)}"
+            text.append(words, "green" if remaining_s > SOON_S else "yellow")
         else:
             text.append(f"; it went cold at {_clock(cache.cold_at)}", "red")
     yield "cache", text
@@ -234,9 +234,9 @@ def _cost(report: SessionReport) -> str:
     total = report.total
     cached = f", {total.cache_read / total.sent:.0%} of it from the cache" if total.sent else ""
     about = f" (≈{report.estimated:,} of them by their text)" if report.estimated else ""
-    sent = f"{total.sent:,} tokens sent{cached}, {total.output:,} answered{about}"
+    sent_text = f"{total.sent:,} tokens sent{cached}, {total.output:,} answered{about}"
     if report.cost_usd is None:
-        return f"no price is known for {visible_line(report.model or 'the model')}; {sent}"
+        return f"no price is known for {visible_line(report.model or 'the model')}; {sent_text}"
     by = {
         "program": f"as {PROGRAMS[report.assistant].title} says",
         "nexus": f"by list prices of {prices_date()}",
@@ -244,7 +244,7 @@ def _cost(report: SessionReport) -> str:
         None: "",
     }[report.cost_origin]
     missed = f"; {_dollars(report.missed_usd)} for misses of the cache" if report.missed_usd else ""
-    return f"{_at_least(report.cost_usd, report.lacks)} {by}{missed}; {sent}"
+    return f"{_at_least(report.cost_usd, report.lacks)} {by}{missed}; {sent_text}"
 
 
 def _lacks(lacks: Mapping[str, int]) -> str:
@@ -307,9 +307,9 @@ def _tools(report: SessionReport) -> Table:
     table.add_column("tool", no_wrap=True, overflow="ellipsis")
     is_narrow = output.console().width < NARROW
     columns = ("calls", "failed", "tokens", "in the window", "cost")
-    kept = [columns.index(name) for name in (("tokens", "cost") if is_narrow else columns)]
-    for at in kept:
-        table.add_column(columns[at], justify="right", no_wrap=True, min_width=LEAST_FIGURE)
+    column_indexes = [columns.index(name) for name in (("tokens", "cost") if is_narrow else columns)]
+    for index in column_indexes:
+        table.add_column(columns[index], justify="right", no_wrap=True, min_width=LEAST_FIGURE)
     for tool in report.tools[:MOST_TOOLS]:
         name = tool.tool if tool.server is None else f"{tool.server}: {tool.tool}"
         cells = (
@@ -319,18 +319,18 @@ def _tools(report: SessionReport) -> Table:
             f"≈{tool.in_window:,}" if tool.in_window else "–",
             _dollars(tool.cost_usd),
         )
-        table.add_row(visible_line(name), *(cells[at] for at in kept))
-    others = report.tools[MOST_TOOLS:]
-    if others:
-        costs = [tool.cost_usd for tool in others if tool.cost_usd is not None]
+        table.add_row(visible_line(name), *(cells[index] for index in column_indexes))
+    other_tools = report.tools[MOST_TOOLS:]
+    if other_tools:
+        costs = [tool.cost_usd for tool in other_tools if tool.cost_usd is not None]
         cells = (
-            f"{sum(tool.calls for tool in others):,}",
-            f"{sum(tool.errors for tool in others):,}",
-            f"≈{sum(tool.tokens for tool in others):,}",
-            f"≈{sum(tool.in_window for tool in others):,}",
+            f"{sum(tool.calls for tool in other_tools):,}",
+            f"{sum(tool.errors for tool in other_tools):,}",
+            f"≈{sum(tool.tokens for tool in other_tools):,}",
+            f"≈{sum(tool.in_window for tool in other_tools):,}",
             _dollars(sum(costs) if costs else None),
         )
-        table.add_row(f"{len(others)} others", *(cells[at] for at in kept))
+        table.add_row(f"{len(other_tools)} others", *(cells[index] for index in column_indexes))
     return table
 
 
@@ -350,11 +350,17 @@ def _agents(report: SessionReport) -> Table:
             f"{'≥ ' if agent.lacks else ''}{_dollars(agent.cost_usd)}",
         )
         table.add_row(*cells)
-    others = latest[MOST_AGENTS:]
-    if others:
-        costs = [agent.cost_usd for agent in others if agent.cost_usd is not None]
-        sent = sum(agent.usage.sent for agent in others)
-        cells = (f"{len(others)} others", "", "", f"{sent:,}", _dollars(sum(costs) if costs else None))
+    other_agents = latest[MOST_AGENTS:]
+    if other_agents:
+        costs = [agent.cost_usd for agent in other_agents if agent.cost_usd is not None]
+        sent_tokens = sum(agent.usage.sent for agent in other_agents)
+        cells = (
+            f"{len(other_agents)} others",
+            "",
+            "",
+            f"{sent_tokens:,}",
+            _dollars(sum(costs) if costs else None),
+        )
         table.add_row(*cells)
     return table
 
@@ -377,8 +383,8 @@ def _clock(at: float) -> str:
 
 
 def _duration(seconds: float) -> str:
-    minutes, rest = divmod(int(seconds), 60)
+    minutes, remaining_seconds = divmod(int(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     if hours:
         return f"{hours} h {minutes:02} min"
-    return f"{minutes}:{rest:02} min" if minutes else f"{rest} s"
+    return f"{minutes}:{remaining_seconds:02} min" if minutes else f"{remaining_seconds} s"

@@ -131,7 +131,7 @@ def _check_folder(folder: Path, path: Path, options: argparse.Namespace) -> int:
     elif alone and has_user_files(inputs):
         _tell_of_user_files(project, read(folder, inputs))
     visible = (problem for problem in snapshot.problems if problem.severity <= LEVELS[options.level])
-    problems = sorted(visible, key=_place)
+    problems = sorted(visible, key=_sort_key)
     if options.format in ("text", LINES):
         summary = (
             _summary(snapshot, problems, checked.readers, programs)
@@ -147,9 +147,9 @@ def _check_folder(folder: Path, path: Path, options: argparse.Namespace) -> int:
 
 def with_programs(snapshot: Snapshot, programs: AssistantCheck, *, alone: bool) -> tuple[Snapshot, Heard]:
     """The snapshot with the problems of other assistants, without those that are silenced."""
-    found = [each for each in snapshot.problems if not (alone and each.code in OF_MACHINE)]
+    problems = [problem for problem in snapshot.problems if not (alone and problem.code in OF_MACHINE)]
     texts = {**programs.layers.texts, **snapshot.layers.texts}
-    heard = join_problems(found, programs, texts, snapshot.effective.get(SETTING) or ())
+    heard = join_problems(problems, programs, texts, snapshot.effective.get(SETTING) or ())
     layers = msgspec.structs.replace(snapshot.layers, texts=texts)
     return msgspec.structs.replace(snapshot, problems=heard.problems, layers=layers), heard
 
@@ -162,8 +162,10 @@ def _tell_of_user_files(project: "Project", snapshot: Snapshot) -> None:
         if problem.severity <= Severity.WARNING and not project.contains(problem.path)
     ]
     if wrong:
-        others = len({problem.path for problem in wrong}) - 1
-        where = wrong[0].path + (f" and {output.counted(others, 'other file')}" if others else "")
+        other_file_count = len({problem.path for problem in wrong}) - 1
+        where = wrong[0].path + (
+            f" and {output.counted(other_file_count, 'other file')}" if other_file_count else ""
+        )
         text = f"{describe_counts(wrong)} in {where} of yours do not count here."
         output.complain("check", f"{text} On a terminal, nexus check shows them.")
 
@@ -171,7 +173,7 @@ def _tell_of_user_files(project: "Project", snapshot: Snapshot) -> None:
 def _of_file(file: Path, problems: Sequence[Problem]) -> tuple[Problem, ...]:
     """The problems of a file, by whatever link it is named."""
     real = os.path.realpath(file)
-    return tuple(each for each in problems if os.path.realpath(each.path) == real)
+    return tuple(problem for problem in problems if os.path.realpath(problem.path) == real)
 
 
 def _summary_of_file(file: Path, folder: Path, problems: Sequence[Problem]) -> str:
@@ -215,7 +217,7 @@ def _check_assistant(folder: Path, path: Path, options: argparse.Namespace) -> i
         except RevisionError as error:
             return _wrong(str(error))
     problems = sorted(
-        (each for each in checked.problems if each.severity <= LEVELS[options.level]), key=_place
+        (problem for problem in checked.problems if problem.severity <= LEVELS[options.level]), key=_sort_key
     )
     if options.format in ("text", LINES):
         _print_problems(problems, checked.layers.texts, checked, options)
@@ -237,21 +239,25 @@ def _check_assistant(folder: Path, path: Path, options: argparse.Namespace) -> i
 
 
 def _note_of_silenced(problems: Sequence[Problem], options: argparse.Namespace) -> str:
-    count = sum(each.severity <= LEVELS[options.level] for each in problems)
+    count = sum(problem.severity <= LEVELS[options.level] for problem in problems)
     return f"{output.counted(count, 'problem')} silenced by `check.ignore` or a comment.\n" if count else ""
 
 
 def _reported(problems: list[Problem], project: "Project", options: argparse.Namespace) -> list[Problem]:
-    """Those for a format: what is for a repository's page names none of the user's files."""
+    """Select the problems to report. Formats for a repository's page leave out the user's own files."""
     is_public = options.format in ("github", "sarif")
-    return [each for each in problems if not is_public or project.contains(each.path)]
+    return [problem for problem in problems if not is_public or project.contains(problem.path)]
 
 
 def _note_of_user_files(problems: Sequence[Problem], project: "Project") -> str:
-    own = [each for each in problems if not project.contains(each.path) and each.severity <= Severity.WARNING]
+    user_problems = [
+        problem
+        for problem in problems
+        if not project.contains(problem.path) and problem.severity <= Severity.WARNING
+    ]
     return (
-        f"{describe_counts(own)} of them in files of yours, which do not count for the exit code.\n"
-        if own
+        f"{describe_counts(user_problems)} of them in files of yours, which do not count for the exit code.\n"
+        if user_problems
         else ""
     )
 
@@ -268,7 +274,9 @@ def _print_report(checked: "Checked", problems: Sequence[Problem], form: str, **
 def _exit_code(problems: Sequence[Problem], project: "Project", options: argparse.Namespace) -> int:
     """Problems of the user's own files never fail the check of a project."""
     worst = Severity.WARNING if options.strict else Severity.ERROR
-    return 1 if any(each.severity <= worst and project.contains(each.path) for each in problems) else 0
+    return (
+        1 if any(problem.severity <= worst and project.contains(problem.path) for problem in problems) else 0
+    )
 
 
 def _wrong(message: str) -> int:
@@ -276,7 +284,7 @@ def _wrong(message: str) -> int:
     return 2
 
 
-def _place(problem: Problem) -> tuple[str, bool, tuple[int, int], str]:
+def _sort_key(problem: Problem) -> tuple[str, bool, tuple[int, int], str]:
     """By file; JSON errors, which prevent reading the file, come first; then by place."""
     return problem.path, not problem.code.startswith("json."), problem.span, problem.code
 
@@ -307,9 +315,9 @@ def _summary(snapshot: Snapshot, problems: Sequence[Problem], readers: str, prog
     counts = f"{output.counted(len(files), 'file')} of {output.counted(len(layers), 'layer')}"
     counts += f", {readers}" if readers else ""
     if programs.profiles:
-        titles = [each.assistant.title for each in programs.profiles]
-        last = f" and {titles[-1]}" if titles[1:] else titles[-1]
-        theirs = f"what is read by {', '.join(titles[:-1])}{last}"
+        titles = [profile.assistant.title for profile in programs.profiles]
+        last_title = f" and {titles[-1]}" if titles[1:] else titles[-1]
+        theirs = f"what is read by {', '.join(titles[:-1])}{last_title}"
         counts = f"{counts}, and in {theirs}" if programs.covers_nexus else theirs
     return f"{describe_counts(snapshot.problems)} in {counts}.\n" + _window_note(snapshot, problems)
 

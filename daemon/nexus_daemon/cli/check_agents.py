@@ -47,13 +47,13 @@ def check_agents(folder: Snapshot, inputs: LoadInputs, *, only: str | None = Non
         hint = f"did you mean {near!r}?" if near else f"agents: {', '.join((MAIN, *names[:MOST_AGENTS]))}."
         raise RequestError(f"{folder.folder} has no agent {only!r}; {hint}", code="unknown-agent")
     chosen = names[:MOST_AGENTS] if only is None else [name for name in names if name == only]
-    whole = only is None or only == MAIN
+    covers_folder = only is None or only == MAIN
     variants = [
         previews.unread_variant(path, is_agent=agent in names)
         for path, agent in unread
-        if whole or agent == only
+        if covers_folder or agent == only
     ]
-    views = [folder] if whole else []
+    views = [folder] if covers_folder else []
     notes = []
     if only is None and len(names) > MOST_AGENTS:
         notes.append(
@@ -63,13 +63,15 @@ def check_agents(folder: Snapshot, inputs: LoadInputs, *, only: str | None = Non
         views.append(view)
         if refused is not None:
             notes.append(f"{name!r} is checked as if it worked in {folder.folder}: {refused}")
-    return AgentChecks(_together(folder, views, variants), _readers(chosen, whole=whole), tuple(notes))
+    return AgentChecks(
+        _together(folder, views, variants), _readers(chosen, covers_folder=covers_folder), tuple(notes)
+    )
 
 
-def _readers(agents: Sequence[str], *, whole: bool) -> str:
+def _readers(agents: Sequence[str], *, covers_folder: bool) -> str:
     if not agents:
         return ""
-    if not whole:
+    if not covers_folder:
         return f"for the agent {agents[0]}"
     return "for the folder and " + ("1 agent" if len(agents) == 1 else f"{len(agents)} agents")
 

@@ -30,10 +30,13 @@ def check_assistant(folder: Path, name: str, *, counted: bool) -> AssistantCheck
     surroundings, disk = surroundings_of(folder), Disk()
     names = tuple(PROGRAMS) if name == ALL else (name,)
     around = find_instruction_files(disk, surroundings)
-    profiles = [read_profile(each, surroundings, disk=disk, around=around, counted=counted) for each in names]
+    profiles = [
+        read_profile(program_name, surroundings, disk=disk, around=around, counted=counted)
+        for program_name in names
+    ]
     checked = gather(folder, profiles)
     project = project_at(folder)
-    if not any(each.code == STOPS and not project.contains(each.path) for each in checked.problems):
+    if not any(problem.code == STOPS and not project.contains(problem.path) for problem in checked.problems):
         return checked
     alone = _of_project(folder, names)  # what a file of the user's hides
     problems = dict.fromkeys((*checked.problems, *alone.problems))
@@ -71,7 +74,7 @@ def _of_project(folder: Path, names: Sequence[str]) -> AssistantCheck:
 
     is_own = find_mark((CONFIG_DIRECTORY,), surroundings, disk) is not None
     disk = Disk(within=project_of(surroundings, disk).roots)
-    profiles = [read_profile(each, surroundings, disk=disk, counted=False) for each in names]
+    profiles = [read_profile(program_name, surroundings, disk=disk, counted=False) for program_name in names]
     return gather(folder, profiles, covers_nexus=is_own)
 
 
@@ -97,15 +100,15 @@ def check_budget(folder: Path, checked: AssistantCheck, budget: int, since: str 
         from nexus_context.assistants.views.changes import compare_with_revision
 
         changes = compare_with_revision(surroundings_of(folder), since, list(tokens))
-        tokens = {each.after.assistant.name: each.growth for each in changes.assistants}
+        tokens = {change.after.assistant.name: change.growth for change in changes.assistants}
     rows, sentences, problems = [], [], []
     for profile in checked.profiles:
         assistant, count = profile.assistant, tokens[profile.assistant.name]
         is_over = count > budget
         rows.append({"name": assistant.name, "tokens": count, "exact": profile.exact, "over": is_over})
         if is_over:
-            what = "more in every request" if since is not None else "of files in every request"
-            total = f"{'' if profile.exact else '≈'}{count:,} tokens {what}"
+            scope_text = "more in every request" if since is not None else "of files in every request"
+            total = f"{'' if profile.exact else '≈'}{count:,} tokens {scope_text}"
             sentences.append(f"{assistant.title} reads {total}: more than the budget of {budget:,}.")
             parts = [part for part in profile.parts if part.path is not None]
             path = max(parts, key=lambda part: part.tokens).path if parts else None

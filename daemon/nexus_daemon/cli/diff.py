@@ -73,7 +73,7 @@ def run(options: argparse.Namespace) -> int:
         return 2
     if options.format == "json":
         output.json_value(
-            {"base": options.revision, "assistants": [_values(each) for each in changes.assistants]}
+            {"base": options.revision, "assistants": [_values(change) for change in changes.assistants]}
         )
     elif options.format == "markdown":
         output.data(_markdown(changes))
@@ -84,9 +84,9 @@ def run(options: argparse.Namespace) -> int:
 
 def report_growth(command: str, changes: Sequence[AssistantChange], budget: int | None) -> int:
     """Complain about each assistant that reads too much more; the exit code."""
-    over = [] if budget is None else [each for each in changes if each.growth > budget]
-    for each in over:
-        text = f"{_title(each)} reads {_mark(each)}{each.growth:,} tokens more in every request"
+    over = [] if budget is None else [change for change in changes if change.growth > budget]
+    for change in over:
+        text = f"{_title(change)} reads {_mark(change)}{change.growth:,} tokens more in every request"
         output.complain(command, f"{text}: more than the budget of {budget:,}.")
     return 1 if over else 0
 
@@ -102,27 +102,29 @@ def _mark(change: AssistantChange) -> str:
 def _rows(changes: Sequence[AssistantChange]) -> list[tuple[str, str, str, str]]:
     return [
         (
-            _title(each),
-            f"{_mark(each)}{each.before.total:,}",
-            f"{_mark(each)}{each.after.total:,}",
-            _signed(each.growth),
+            _title(change),
+            f"{_mark(change)}{change.before.total:,}",
+            f"{_mark(change)}{change.after.total:,}",
+            _signed(change.growth),
         )
-        for each in changes
+        for change in changes
     ]
 
 
 def _file_rows(changes: RevisionChanges) -> list[tuple[str, ...]]:
     """A row for each file that changed, with a column for each assistant."""
     by_assistant = [
-        {one.path: _signed(one.after - one.before) for one in each.files} for each in changes.assistants
+        {file.path: _signed(file.after - file.before) for file in change.files}
+        for change in changes.assistants
     ]
     paths = dict.fromkeys(path for by_path in by_assistant for path in by_path)
     return [
-        (_shown(path, changes.top), *(by_path.get(path, "") for by_path in by_assistant)) for path in paths
+        (_relative_path(path, changes.top), *(by_path.get(path, "") for by_path in by_assistant))
+        for path in paths
     ]
 
 
-def _shown(path: str, top: str) -> str:
+def _relative_path(path: str, top: str) -> str:
     """A path in one line, relative to the working tree if it is inside."""
     return visible_line(path.removeprefix(os.path.join(top, "")))
 
@@ -138,14 +140,16 @@ def _print(changes: RevisionChanges) -> None:
     if not rows:
         output.line("No request changes.")
         return
-    _print_table(("file", *(_title(each) for each in changes.assistants)), rows, least=LEAST_PATH)
+    _print_table(("file", *(_title(change) for change in changes.assistants)), rows, least=LEAST_PATH)
 
 
 def _print_table(names: Sequence[str], rows: Sequence[Sequence[str]], *, least: int | None) -> None:
     """Print rows of figures; paths in the first cells are cut down to `least`."""
-    first, *others = zip(*rows, strict=True)
-    columns = [Column(names[0], first, least=least, cut="start")]
-    columns += [Column(name, cells, justify="right") for name, cells in zip(names[1:], others, strict=True)]
+    first_column, *other_columns = zip(*rows, strict=True)
+    columns = [Column(names[0], first_column, least=least, cut="start")]
+    columns += [
+        Column(name, cells, justify="right") for name, cells in zip(names[1:], other_columns, strict=True)
+    ]
     print_columns(columns)
 
 
@@ -163,9 +167,9 @@ def _markdown(changes: RevisionChanges) -> str:
 
 def _headline(changes: Sequence[AssistantChange]) -> str:
     """The largest growth in a sentence; where nothing grows, the largest saving."""
-    change = max(changes, key=lambda each: each.growth)
+    change = max(changes, key=lambda candidate: candidate.growth)
     if change.growth <= 0:
-        change = min(changes, key=lambda each: each.growth)
+        change = min(changes, key=lambda candidate: candidate.growth)
     if not change.growth:
         return "This change leaves the size of all requests as it is."
     amount = f"**{_mark(change)}{abs(change.growth):,}** tokens"
@@ -190,5 +194,5 @@ def _values(change: AssistantChange) -> dict[str, Any]:
         "exact": change.after.exact,
         "before": change.before.total,
         "after": change.after.total,
-        "files": [{"path": one.path, "before": one.before, "after": one.after} for one in change.files],
+        "files": [{"path": file.path, "before": file.before, "after": file.after} for file in change.files],
     }

@@ -68,11 +68,11 @@ def run(options: argparse.Namespace) -> int:
         )
         output.complain("explain", f"{wrong}.")
         return 2
-    wanted = {None: None, ALL: VIEWS}.get(options.assistant, (options.assistant,))
+    requested_views = {None: None, ALL: VIEWS}.get(options.assistant, (options.assistant,))
     try:
         if options.file is not None:
-            return _run_script(options, _scene(folder), wanted)
-        answers = build(options.what, _scene(folder, options.what), wanted).answers
+            return _run_script(options, _scene(folder), requested_views)
+        answers = build(options.what, _scene(folder, options.what), requested_views).answers
     except RequestError as error:
         output.complain("explain", str(error))
         return 1
@@ -97,16 +97,22 @@ def _scene(folder: Path, what: str = "") -> Scene:
     return Scene(surroundings, Disk(), read(folder), encoding="utf-16", now=now, servers=servers)
 
 
-def _run_script(options: argparse.Namespace, scene: Scene, wanted: Sequence[str] | None) -> int:
+def _run_script(options: argparse.Namespace, scene: Scene, requested_views: Sequence[str] | None) -> int:
     """Explain each command of a script."""
     calls = calls_of_script(_script(options.file))
-    explanations = explain_folder_calls(calls, scene, wanted or scene.in_use, is_wanted=wanted is not None)
+    explanations = explain_folder_calls(
+        calls, scene, requested_views or scene.in_use, is_wanted=requested_views is not None
+    )
     if options.format == "json":
-        answers = [answer for each in explanations for answer in build_answers(each, scene.disk, "utf-16")]
+        answers = [
+            answer
+            for explanation in explanations
+            for answer in build_answers(explanation, scene.disk, "utf-16")
+        ]
         output.json_value({"answers": msgspec.to_builtins(answers)})
         return 0
-    for each in explanations:
-        _print_script(each, scene.disk)
+    for explanation in explanations:
+        _print_script(explanation, scene.disk)
     return 0
 
 
@@ -151,8 +157,8 @@ def _lines(answer: protocol.ExplainAnswer, head: str, *, is_command: bool = Fals
         yield f"{indent}{visible_line(msgspec.json.encode(answer.value).decode())}"
     for link in answer.chain:
         path = short_path(uri_to_path(link.uri) or link.uri)
-        place = f"{path}:{link.range.start.line + 1}"
-        yield f"{indent}{place}: {visible_line(link.value)}{_mark(answer, wins=link.wins)}"
+        location = f"{path}:{link.range.start.line + 1}"
+        yield f"{indent}{location}: {visible_line(link.value)}{_mark(answer, wins=link.wins)}"
     if answer.tokens:
         yield f"{indent}{'' if answer.exact else '≈ '}{output.counted(answer.tokens, 'token')}"
     for text in filter(None, (answer.documentation, answer.note)):

@@ -56,8 +56,8 @@ def folder_of(path: Path) -> Path | None:
     folder = path if is_dir(str(path)) else path.parent
     if folder.name in DOT_DIRECTORIES:
         return folder.parent
-    around = [above.parent for above in reversed(folder.parents) if above.name in DOT_DIRECTORIES]
-    return next((above for above in around if _reads_in(above, folder)), folder)
+    around = [directory.parent for directory in reversed(folder.parents) if directory.name in DOT_DIRECTORIES]
+    return next((directory for directory in around if _reads_in(directory, folder)), folder)
 
 
 def _reads_in(folder: Path, directory: Path) -> bool:
@@ -111,7 +111,7 @@ def workspace_inputs(inputs: LoadInputs) -> LoadInputs:
 
 def has_user_files(inputs: LoadInputs) -> bool:
     """Whether the user has files that count in every folder."""
-    skills = (os.path.join(inputs.user_home, each, "skills") for each in PROGRAMS)
+    skills = (os.path.join(inputs.user_home, program, "skills") for program in PROGRAMS)
     return any(exists(path) for path in (inputs.home, *skills))
 
 

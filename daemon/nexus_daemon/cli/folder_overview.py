@@ -22,17 +22,17 @@ LEAST_REASON = 20  # characters of a reason that a narrow terminal shows
 def print_overview(folder: Path, path: str) -> None:
     """Print the screen of a folder, which the user calls `path`."""
     snapshot = read(folder, load_inputs())
-    found, checked = check_assistant.check_in_use(folder, snapshot, counted=True)
+    views, checked = check_assistant.check_in_use(folder, snapshot, counted=True)
     snapshot, _ = check.with_programs(snapshot, checked, alone=False)
-    problems = [each for each in snapshot.problems if each.severity <= Severity.WARNING]
-    _print_views(found.in_use, {profile.assistant.name: profile for profile in checked.profiles})
+    problems = [problem for problem in snapshot.problems if problem.severity <= Severity.WARNING]
+    _print_views(views.in_use, {profile.assistant.name: profile for profile in checked.profiles})
     _print_problems(problems, snapshot.layers.texts, checked.minders)
     now = time.time()
-    live = [session for session in found.sessions if session.parent is None and is_live(session, now)]
+    live = [session for session in views.sessions if session.parent is None and is_live(session, now)]
     for session in live:
         output.line(f"Runs now: {describe_session(session)}")
-    if found.notice is not None:
-        output.line(found.notice)
+    if views.notice is not None:
+        output.line(views.notice)
     output.line(f"Next: {_next_command(path, has_problems=bool(problems), runs=bool(live))}")
 
 
@@ -42,9 +42,9 @@ def _print_views(views: Sequence[FolderView], profiles: Mapping[str, Profile]) -
     for view in views:
         profile = profiles.get(view.name)
         mark = "" if profile is None or profile.exact else "≈"
-        whole = None if profile is None else profile.request_tokens
+        request_tokens = None if profile is None else profile.request_tokens
         files.append("" if profile is None else f"{mark}{profile.total:,}")
-        requests.append("" if profile is None else "?" if whole is None else f"≈{whole:,}")
+        requests.append("" if profile is None else "?" if request_tokens is None else f"≈{request_tokens:,}")
     print_columns(
         [
             Column("in use here", [view.title for view in views]),

@@ -59,8 +59,10 @@ def _show(scaffolded: Scaffolded, plan: InitPlan | None, *, created: str = "crea
         names = ", ".join(server.variables)
         note = f": set {names}, the values stay in that file" if names else ""
         output.line(f"adopted  {server.name} from {server.path}{note}")
-    for left in plan.left if plan else ():
-        output.line(f"left     {left.name or 'all servers'} in {left.path}: {left.reason}")
+    for left_server in plan.left if plan else ():
+        output.line(
+            f"left     {left_server.name or 'all servers'} in {left_server.path}: {left_server.reason}"
+        )
 
 
 def _write_global(*, force: bool) -> Scaffolded:

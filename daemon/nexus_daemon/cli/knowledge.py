@@ -77,8 +77,8 @@ def run(options: argparse.Namespace) -> int:
         with reading("knowledge", folder) as client:
             status = settled_status(client)
             if not status.paths:
-                place = "memory.knowledge.paths of .nexus3/config.json (docs/memory.md)"
-                output.complain("knowledge", f"{folder} has no knowledge base; name its files in {place}.")
+                setting = "memory.knowledge.paths of .nexus3/config.json (docs/memory.md)"
+                output.complain("knowledge", f"{folder} has no knowledge base; name its files in {setting}.")
                 return 1
             actions[options.action](client, status, options)
     except RequestError as error:

@@ -95,10 +95,10 @@ def _print(line: Line, *, as_json: bool) -> None:
     if as_json:
         output.json_lines(_json(line) + "\n")
         return
-    head, *rest = line["message"].split("\n")
+    head, *continuation_lines = line["message"].split("\n")
     output.line(line["text"][: len(line["text"]) - len(line["message"])] + head)
-    for each in rest:
-        output.line(f"    {each}")
+    for continuation_line in continuation_lines:
+        output.line(f"    {continuation_line}")
 
 
 def _json(line: Line) -> str:

@@ -50,11 +50,13 @@ def _import_actions(question: Question, offset: int) -> Iterator[dict[str, Any]]
         if not is_text or question.is_file(target):
             continue
         directory, name = os.path.split(target)
-        beside = [each for each, entry in disk.entries(directory) if entry != "directory"]
-        near = meant(name, [each for each in beside if each.endswith(IMPORTING)])
+        sibling_names = [file_name for file_name, entry in disk.entries(directory) if entry != "directory"]
+        closest_name = meant(
+            name, [file_name for file_name in sibling_names if file_name.endswith(IMPORTING)]
+        )
         paths = [path for path in importing_texts(question.scene) if os.path.basename(path) == name]
-        found = [*([os.path.join(directory, near)] if near else []), *paths]
-        nearest: dict[str, None] = dict.fromkeys(found)
+        candidates = [*([os.path.join(directory, closest_name)] if closest_name else []), *paths]
+        nearest: dict[str, None] = dict.fromkeys(candidates)
         lost = LostImport(span, target, [path for path in nearest if path != document.path])
         yield from lost_import_actions(document, lost, editing=question.editing)
 

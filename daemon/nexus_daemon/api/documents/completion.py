@@ -48,31 +48,31 @@ def complete(question: Question, params: PositionParams) -> list[dict[str, Any]]
         matter = find_matter_place(document.text, offset)
         return _complete_import(question, offset) if matter is None else _complete_matter(question, matter)
     find = find_place if document.kind == "json" else find_toml_place
-    place = find(document.text, offset)
-    if place is None:
+    cursor = find(document.text, offset)
+    if cursor is None:
         return []
     readers = question.readers()
     names = _vocabularies(question, readers)
-    if place.is_object and place.key is None:
-        keys = chain.from_iterable(keys_below(name, place.container) for name in names)
-        return key_items(document, place, keys, form=question.form)
-    if (variable := _VARIABLE.search(place.prefix)) is not None:
+    if cursor.is_object and cursor.key is None:
+        keys = chain.from_iterable(keys_below(name, cursor.container) for name in names)
+        return key_items(document, cursor, keys, form=question.form)
+    if (variable := _VARIABLE.search(cursor.prefix)) is not None:
         span = Span(offset - len(variable[1]), offset)
         names = sorted(question.scene.surroundings.environ)
         variables = (Suggestion(name, kind="variable") for name in names)
         return value_items(document, span, variables, form=question.form)
-    suggestions = chain.from_iterable(_value_suggestions(question, name, place, readers) for name in names)
+    suggestions = chain.from_iterable(_value_suggestions(question, name, cursor, readers) for name in names)
     unique = {suggestion.label: suggestion for suggestion in suggestions}
-    return value_items(document, place.written, unique.values(), form=question.form)
+    return value_items(document, cursor.written, unique.values(), form=question.form)
 
 
 def _vocabularies(question: Question, readers: Sequence[SettingsReader]) -> list[str]:
-    """Whose keys the document may have."""
-    names = [each.program for each in readers if each.has_keys]
-    own = question.nexus_keys
-    if own is not None:
-        names.append(own)
-    elif any(not each.has_keys for each in readers):
+    """List the vocabularies whose keys the document may have."""
+    names = [reader.program for reader in readers if reader.has_keys]
+    nexus_vocabulary = question.nexus_keys
+    if nexus_vocabulary is not None:
+        names.append(nexus_vocabulary)
+    elif any(not reader.has_keys for reader in readers):
         names.append(MCP_SERVERS)
     return names
 
@@ -81,25 +81,29 @@ def _vocabularies(question: Question, readers: Sequence[SettingsReader]) -> list
 
 
 def _value_suggestions(
-    question: Question, name: str, place: CursorPlace, readers: Sequence[SettingsReader]
+    question: Question, name: str, cursor: CursorPlace, readers: Sequence[SettingsReader]
 ) -> Iterator[Suggestion]:
-    pointer = place.pointer
+    pointer = cursor.pointer
     key = key_at(name, pointer)
     if key is not None:
-        yield from (Suggestion(str(_shown(value)), as_json(value)) for value in key.values)
+        yield from (Suggestion(str(_display_text(value)), as_json(value)) for value in key.values)
         if key.name.lower().endswith("model") and not key.values:
             yield from _models(name)
-    last = next((step for step in reversed(pointer) if isinstance(step, str)), "")
-    if name == "claude-code" and (last in _SERVER_LISTS or pointer[:2] in _RULES or last == "matcher"):
-        servers = next((each.servers for each in readers if each.program == name), ())
-        if last in _SERVER_LISTS:
-            yield from (_suggest_text(each.name, "MCP server") for each in servers)
+    last_key = next((step for step in reversed(pointer) if isinstance(step, str)), "")
+    if name == "claude-code" and (
+        last_key in _SERVER_LISTS or pointer[:2] in _RULES or last_key == "matcher"
+    ):
+        servers = next((reader.servers for reader in readers if reader.program == name), ())
+        if last_key in _SERVER_LISTS:
+            yield from (_suggest_text(server.name, "MCP server") for server in servers)
         else:
             yield from _tools(question, name)
-            yield from (_suggest_text(f"mcp__{each.name}", "all tools of the MCP server") for each in servers)
+            yield from (
+                _suggest_text(f"mcp__{server.name}", "all tools of the MCP server") for server in servers
+            )
 
 
-def _shown(value: object) -> object:
+def _display_text(value: object) -> object:
     return value if isinstance(value, str) else as_json(value)
 
 
@@ -125,7 +129,7 @@ def _models(name: str) -> Iterator[Suggestion]:
 
 
 def _tools(question: Question, name: str) -> Iterator[Suggestion]:
-    """Its tools: those that its last sessions here called, the most frequent first, then all others."""
+    """Suggest the program's tools: the most frequent ones of its last sessions here, then the others."""
     scene, calls = question.scene, Counter[str]()
     home, environ, folder = (
         scene.surroundings.user_home,
@@ -134,12 +138,12 @@ def _tools(question: Question, name: str) -> Iterator[Suggestion]:
     )
     place = Place(home, environ, reads_conversations(scene.snapshot.effective))
     listed = find_sessions(place, folder, assistants=(name,)).sessions
-    for session in [each for each in listed if each.parent is None][:MOST_SESSIONS]:
+    for session in [candidate for candidate in listed if candidate.parent is None][:MOST_SESSIONS]:
         try:
             report = question.followers.report(session, place, listed)
         except apsw.Error:
             continue
-        calls.update({each.tool: each.calls for each in report.tools})
+        calls.update({tool_use.tool: tool_use.calls for tool_use in report.tools})
     for tool, count in calls.most_common():
         yield _suggest_text(tool, f"{count:,} calls in the last sessions here")
     yield from (_suggest_text(tool) for tool in sorted(tool_names() - calls.keys()))
@@ -148,20 +152,20 @@ def _tools(question: Question, name: str) -> Iterator[Suggestion]:
 # ---------------------------------------------------------------- front matter
 
 
-def _complete_matter(question: Question, place: MatterPlace) -> list[dict[str, Any]]:
-    """The fields of front matter that are not there yet, or the values of one."""
+def _complete_matter(question: Question, matter: MatterPlace) -> list[dict[str, Any]]:
+    """Suggest the fields that the front matter lacks, or the values of the field at the cursor."""
     document = question.document
     fields = matter_fields(document.path)
-    if place.field is None:
+    if matter.field is None:
         suggestions = [
-            Suggestion(each.name, f"{each.name}: ", text=each.text)
-            for each in fields
-            if each.name not in place.names
+            Suggestion(field.name, f"{field.name}: ", text=field.text)
+            for field in fields
+            if field.name not in matter.names
         ]
     else:
-        values = next((each.values for each in fields if each.name == place.field), ())
+        values = next((field.values for field in fields if field.name == matter.field), ())
         suggestions = [Suggestion(value) for value in values]
-    return value_items(document, place.written, suggestions, form=question.form)
+    return value_items(document, matter.written, suggestions, form=question.form)
 
 
 # ---------------------------------------------------------------- imports
@@ -174,17 +178,19 @@ def _complete_import(question: Question, offset: int) -> list[dict[str, Any]]:
     match = _IMPORT.search(document.text, line_start, offset)
     if match is None:
         return []
-    above, _, written = match[1].replace("\\ ", " ").rpartition("/")
+    written_directory, _, name_start = match[1].replace("\\ ", " ").rpartition("/")
     base = os.path.dirname(document.path)
-    from_home = above == "~" or above.startswith("~/")
+    from_home = written_directory == "~" or written_directory.startswith("~/")
     directory = os.path.normpath(
-        os.path.join(document.user_home, above[2:]) if from_home else os.path.join(base, above)
+        os.path.join(document.user_home, written_directory[2:])
+        if from_home
+        else os.path.join(base, written_directory)
     )
     ignore = GitIgnore(disk, directory)
     suggestions = list[Suggestion]()
     for name, entry in sorted(disk.entries(directory)):
         path, is_directory = os.path.join(directory, name), entry == "directory"
-        is_hidden = name.startswith(".") and not written.startswith(".")
+        is_hidden = name.startswith(".") and not name_start.startswith(".")
         if is_hidden or name in LEFT_OUT or path == document.path:
             continue
         if not ignore.ignores(path, is_directory=is_directory):
@@ -192,7 +198,7 @@ def _complete_import(question: Question, offset: int) -> list[dict[str, Any]]:
             counted = "" if is_directory or len(suggestions) >= MOST_COUNTED else _tokens(question, path)
             kind = "folder" if is_directory else "file"
             suggestions.append(Suggestion(f"{text}/" if is_directory else text, kind=kind, detail=counted))
-    span = Span(offset - len(written.replace(" ", "\\ ")), offset)
+    span = Span(offset - len(name_start.replace(" ", "\\ ")), offset)
     return value_items(document, span, suggestions, form=question.form)
 
 

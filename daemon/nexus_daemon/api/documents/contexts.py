@@ -60,13 +60,13 @@ async def _preview_of(client: "Connection", uri: str) -> protocol.Preview:
 
 
 async def _read(client: "Connection", uri: str) -> protocol.Preview:
-    """Read the text of a URI anew; the client has it from now on."""
+    """Read the text of a URI again and record that the client has it."""
     path, _, query = (uri if is_virtual(uri) else "").partition("?")
-    place, _, name = path.removeprefix(f"{SCHEME}:").rpartition("/")
+    folder_path, _, name = path.removeprefix(f"{SCHEME}:").rpartition("/")
     name = unquote(name).removesuffix(SUFFIX)
     # some clients escape the whole query
     options = {key: values[-1] for key, values in parse_qs(unquote(query)).items()}
-    folder, agent = client.folders.at(f"file:{place}").uri, options.get("agent")
+    folder, agent = client.folders.at(f"file:{folder_path}").uri, options.get("agent")
     client.contexts.put(uri, ContextDocument(folder))  # it may change while it is read
     if name == NEXT_REQUEST:
         turn = protocol.AssembleParams(

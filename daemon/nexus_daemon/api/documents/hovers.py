@@ -44,26 +44,28 @@ def find_hover(question: Question, params: lsp_types.PositionParams) -> dict[str
 
 
 def settings_answers(question: Question, place: SettingsPlace) -> Iterator[protocol.ExplainAnswer]:
-    """What each program that looks for the file does with the key or the server at a place."""
+    """Explain what each program that reads the file does with the key or server at `place`."""
     scene, readers = question.scene, question.readers()
-    own = [NEXUS] if question.nexus_keys is not None else []
+    nexus_view = [NEXUS] if question.nexus_keys is not None else []
     if is_server(place.path):
-        names = [each.program for each in readers] + own
+        names = [reader.program for reader in readers] + nexus_view
         with suppress(RequestError):  # nobody takes it
             yield from explain_server(NamedServer(str(place.path[-1])), names, scene)
         return
     if question.nexus_keys == MCP_SERVERS:
         return
-    for name in [each.program for each in readers if each.has_keys] + own:
-        if found := explain_keys(place.keys, name, scene):
-            yield found
+    for name in [reader.program for reader in readers if reader.has_keys] + nexus_view:
+        if answer := explain_keys(place.keys, name, scene):
+            yield answer
 
 
 def _described(question: Question, place: SettingsPlace) -> str:
-    """What is known of a key that no view takes from here, such as one of an MCP server."""
+    """Describe a key that no view reads from this file, such as one of an MCP server."""
     names = filter(None, [question.nexus_keys, MCP_SERVERS])
-    found = next((key for name in names if (key := key_at(name, place.path))), None)
-    return "" if found is None or not found.text else f"**{found.name}** ({found.kind}): {found.text}"
+    key_doc = next((key for name in names if (key := key_at(name, place.path))), None)
+    return (
+        "" if key_doc is None or not key_doc.text else f"**{key_doc.name}** ({key_doc.kind}): {key_doc.text}"
+    )
 
 
 def _hover_instructions(question: Question, offset: int) -> dict[str, Any] | None:
@@ -80,7 +82,7 @@ def _hover_instructions(question: Question, offset: int) -> dict[str, Any] | Non
             question.shorten(target),
             disk.text(target),
             readers,
-            [question.shorten(each) for each in sorted(filter(None, importers))],
+            [question.shorten(importer) for importer in sorted(filter(None, importers))],
         )
         return hover(document, span, text, has_markdown=question.form.has_markdown)
     heading = heading_at(document.text, offset)
@@ -98,7 +100,7 @@ def _text_readers(question: Question) -> tuple[list[TextReader], list[Profile]]:
     for view in read_views(scene.surroundings, scene.disk, scene.snapshot.effective).in_use:
         if view.name == NEXUS:
             limits, counter = model_of(scene.snapshot, None)
-            is_sent = any(each.path in paths for each in scene.snapshot.prompt.fragments)
+            is_sent = any(fragment.path in paths for fragment in scene.snapshot.prompt.fragments)
             use = AssistantUse("sent") if is_sent else UNREAD
         else:
             profile = read_profile(view.name, scene.surroundings, disk=scene.disk)

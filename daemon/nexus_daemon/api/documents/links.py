@@ -32,7 +32,9 @@ def find_definition(question: Question, params: lsp_types.PositionParams) -> lis
         uses, locate = server_uses(question, server[0])
         return [locate.location(use.path, use.span) for use in uses if use.defines]
     answers = settings_answers(question, place)
-    return [protocol.Location(link.uri, link.range) for each in answers for link in each.chain if link.wins]
+    return [
+        protocol.Location(link.uri, link.range) for answer in answers for link in answer.chain if link.wins
+    ]
 
 
 def find_references(question: Question, params: lsp_types.PositionParams) -> list[Any]:
@@ -49,7 +51,7 @@ def find_references(question: Question, params: lsp_types.PositionParams) -> lis
         uses, locate = server_uses(question, server[0])
         return [locate.location(use.path, use.span) for use in uses]
     answers = settings_answers(question, place)
-    return [protocol.Location(link.uri, link.range) for each in answers for link in each.chain]
+    return [protocol.Location(link.uri, link.range) for answer in answers for link in answer.chain]
 
 
 def find_highlights(question: Question, params: lsp_types.PositionParams) -> list[dict[str, Any]]:
@@ -59,7 +61,7 @@ def find_highlights(question: Question, params: lsp_types.PositionParams) -> lis
         offset = question.offset(params.position)
         has_import = any(import_links.imports_at(document, offset))
         texts = {path: document.text} if has_import else {}
-        return [{"range": each.range} for each in _imports_like(question, offset, texts)]
+        return [{"range": location.range} for location in _imports_like(question, offset, texts)]
     place = question.settings_place(params.position)
     server = None if place is None else server_at(question, place)
     if server is None:
@@ -69,9 +71,11 @@ def find_highlights(question: Question, params: lsp_types.PositionParams) -> lis
 
 
 def _imports_like(question: Question, offset: int, texts: dict[str, str]) -> list[protocol.Location]:
-    """The imports in these texts of the file that the import at an offset names, else of the document."""
+    """Find imports, in these texts, of the file that the import at `offset` names, else of the document."""
     document, scene = question.document, question.scene
-    target = next((each for _, each in import_links.imports_at(document, offset)), document.path)
+    target = next(
+        (imported_path for _, imported_path in import_links.imports_at(document, offset)), document.path
+    )
     locate = Locator(Texts(texts), scene.encoding)
     return [locate.location(path, span) for path, span in find_imports_of(target, scene, texts)]
 

@@ -45,17 +45,17 @@ def server_uses(question: Question, name: str) -> tuple[list[ServerUse], Locator
 def prepare_rename(question: Question, params: lsp_types.PositionParams) -> dict[str, Any] | None:
     """The name that can be changed at a position."""
     place, document = question.settings_place(params.position), question.document
-    found = None if place is None else server_at(question, place)
-    if found is None:
+    named_server = None if place is None else server_at(question, place)
+    if named_server is None:
         return None
-    return {"range": document.locate.range(document.path, found[1]), "placeholder": found[0]}
+    return {"range": document.locate.range(document.path, named_server[1]), "placeholder": named_server[0]}
 
 
 def rename(question: Question, params: lsp_types.RenameParams) -> dict[str, Any]:
-    """The edits that give a server another name. RequestError if none is there, or the new name is none."""
+    """The edits that give a server another name. RequestError without a server there or a valid new name."""
     place = question.settings_place(params.position)
-    found = None if place is None else server_at(question, place)
-    if found is None:
+    named_server = None if place is None else server_at(question, place)
+    if named_server is None:
         raise RequestError("Only the name of an MCP server can be renamed here.", code="bad-rename")
     if not is_server_name(params.new_name):
         allowed = "Use letters, digits, `-`, `.` and single `_`."
@@ -65,16 +65,27 @@ def rename(question: Question, params: lsp_types.RenameParams) -> dict[str, Any]
     if any(use.defines for use in server_uses(question, params.new_name)[0]):
         taken = f"There is an MCP server {params.new_name!r} already. Choose another name."
         raise RequestError(taken, code="bad-rename")
-    uses, locate = server_uses(question, found[0])
+    uses, locate = server_uses(question, named_server[0])
     edits = server_edits(uses, params.new_name)
     return edit_of_folder(edits, question.document.folder, locate, question.editing)
 
 
 async def rename_files(client: "Connection", params: lsp_types.RenameFilesParams) -> dict[str, Any] | None:
     """The edits of imports before files move; None without any."""
-    paths = [(uri_to_path(each.old_uri), uri_to_path(each.new_uri)) for each in params.files]
-    moves = {old: new for old, new in paths if old is not None and new is not None}
-    folder = next((found for old in moves if (found := client.folders.containing(old))), None)
+    paths = [
+        (uri_to_path(file_rename.old_uri), uri_to_path(file_rename.new_uri)) for file_rename in params.files
+    ]
+    moves = {
+        old_path: new_path for old_path, new_path in paths if old_path is not None and new_path is not None
+    }
+    folder = next(
+        (
+            containing_folder
+            for old_path in moves
+            if (containing_folder := client.folders.containing(old_path))
+        ),
+        None,
+    )
     if folder is None:
         return None
     scene = await scene_of(client, folder, has_servers=False)

@@ -36,9 +36,9 @@ def _messages(request: AssembledContext) -> Iterator[str]:
     for number, message in enumerate([*request.history, *current], 1):
         fields = framing.decode(framing.encode(message), dict[str, Any])
         role, content = fields.pop("role", "message"), fields.pop("content", None)
-        rest = {name: value for name, value in fields.items() if value is not None}
+        other_fields = {name: value for name, value in fields.items() if value is not None}
         parts = [content if isinstance(content, str) else _json(content)] if content else []
-        parts += [_json(rest)] if rest else []
+        parts += [_json(other_fields)] if other_fields else []
         yield f"\n\n── message {number:,}, {role} ──\n\n" + "\n\n".join(parts)
 
 
@@ -48,7 +48,7 @@ def _json(value: Any) -> str:
 
 def _moved(fragment: Fragment, lines: int) -> Fragment:
     start, end = (
-        msgspec.structs.replace(each, line=each.line + lines)
-        for each in (fragment.range.start, fragment.range.end)
+        msgspec.structs.replace(position, line=position.line + lines)
+        for position in (fragment.range.start, fragment.range.end)
     )
     return msgspec.structs.replace(fragment, range=Range(start, end))

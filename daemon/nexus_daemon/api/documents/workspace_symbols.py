@@ -19,7 +19,7 @@ from nexus_daemon.lsp.convert import Locator, Texts
 if TYPE_CHECKING:
     from nexus_daemon.windows.connection import Connection
 
-MOST = 500
+MOST_SYMBOLS = 500
 HEADING, SERVER, SKILL = 15, 2, 12  # `SymbolKind` of LSP: String, Module, Function
 TOP = Span(0, 0)
 
@@ -35,26 +35,26 @@ class _NamedPlace(NamedTuple):
 async def find_workspace_symbols(
     client: "Connection", params: lsp_types.WorkspaceSymbolParams
 ) -> list[dict[str, Any]]:
-    """The symbols whose names have the letters of the query in this order, at most MOST."""
+    """The symbols whose names have the letters of the query in this order, at most MOST_SYMBOLS."""
     symbols: list[dict[str, Any]] = []
     for folder in list(client.folders):
         scene = await scene_of(client, folder, has_servers=False, is_fresh=False)
         symbols += await client.read(_symbols, scene, params.query.casefold())
-    return symbols[:MOST]
+    return symbols[:MOST_SYMBOLS]
 
 
 def _symbols(scene: Scene, query: str) -> list[dict[str, Any]]:
-    found = {each[:4]: each for each in _all(scene) if _has_letters(each.name.casefold(), query)}
-    texts = {each.path: scene.disk.text(each.path) or "" for each in found.values()}
+    symbols = {symbol[:4]: symbol for symbol in _all(scene) if _has_letters(symbol.name.casefold(), query)}
+    texts = {symbol.path: scene.disk.text(symbol.path) or "" for symbol in symbols.values()}
     locate = Locator(Texts(texts), scene.encoding)
     return [
         {
-            "name": each.name,
-            "kind": each.kind,
-            "location": locate.location(each.path, each.span),
-            "containerName": each.container,
+            "name": symbol.name,
+            "kind": symbol.kind,
+            "location": locate.location(symbol.path, symbol.span),
+            "containerName": symbol.container,
         }
-        for each in list(found.values())[:MOST]
+        for symbol in list(symbols.values())[:MOST_SYMBOLS]
     ]
 
 

@@ -163,18 +163,21 @@ class HookHandler:
         session = self._sessions.pop((call.assistant, payload.session_id), None)
         if session is None or session.facts is None or session.present is None:
             return None
-        facts, left = session.facts, session.present
+        facts_future, present_future = session.facts, session.present
         limit = min(TOKENS if call.tokens is None else call.tokens, MOST_TOKENS)
 
         def answer() -> str:
             try:
-                before, present = facts.result(timeout=WAIT_S), left.result(timeout=WAIT_S)
+                earlier_facts, present = (
+                    facts_future.result(timeout=WAIT_S),
+                    present_future.result(timeout=WAIT_S),
+                )
             except (FutureTimeoutError, TimeoutError):
                 logger.info("a transcript takes too long to be read: nothing is given back")
                 return ""
-            if before is None or not present:
+            if earlier_facts is None or not present:
                 return ""
-            return _as_context(call.event, recall_dropped(before, present, _counter(call), limit))
+            return _as_context(call.event, recall_dropped(earlier_facts, present, _counter(call), limit))
 
         return answer
 

@@ -127,8 +127,12 @@ class HookFolders:
         return await work(daemon, self._folder(daemon, path, environ))
 
     def _folder(self, daemon: "Daemon", path: str, environ: Mapping[str, str]) -> "LiveFolder":
-        own = set(self._clients.values())
-        windows = (one for one in daemon.windows.folders if one.path == path and one.client not in own)
+        hook_clients = set(self._clients.values())
+        windows = (
+            live_folder
+            for live_folder in daemon.windows.folders
+            if live_folder.path == path and live_folder.client not in hook_clients
+        )
         window = next(windows, None)
         if window is not None:
             for key in [key for key in self._clients if key[0] == path]:

@@ -74,19 +74,30 @@ def find_session(environ: Mapping[str, str], assistant: str, folder: str) -> Loa
     """The last session of an assistant in a folder, by its real path."""
     real = files.real_path(folder)
     sessions = read_sessions(environ)
-    return next((one for one in reversed(sessions) if (one.assistant, one.folder) == (assistant, real)), None)
+    return next(
+        (
+            session
+            for session in reversed(sessions)
+            if (session.assistant, session.folder) == (assistant, real)
+        ),
+        None,
+    )
 
 
 def add_files(environ: Mapping[str, str], news: Iterable[LoadedSession]) -> None:
     """Add what sessions loaded; OSError if it cannot be written."""
-    stored = {(one.assistant, one.folder): one for one in read_sessions(environ)}
-    for new in news:
-        before = stored.pop((new.assistant, new.folder), None)
-        if before is not None and before.session == new.session:
-            fresh = {file.path for file in new.files}
-            rest = tuple(file for file in before.files if file.path not in fresh)
-            new = replace(new, at=before.at, files=(*rest, *new.files))
-        stored[new.assistant, new.folder] = replace(new, files=new.files[-MOST_FILES:])
+    stored = {(session.assistant, session.folder): session for session in read_sessions(environ)}
+    for new_session in news:
+        stored_session = stored.pop((new_session.assistant, new_session.folder), None)
+        if stored_session is not None and stored_session.session == new_session.session:
+            fresh = {file.path for file in new_session.files}
+            earlier_files = tuple(file for file in stored_session.files if file.path not in fresh)
+            new_session = replace(
+                new_session, at=stored_session.at, files=(*earlier_files, *new_session.files)
+            )
+        stored[new_session.assistant, new_session.folder] = replace(
+            new_session, files=new_session.files[-MOST_FILES:]
+        )
     write_file(store_path(environ), msgspec.json.encode(list(stored.values())[-MOST_FOLDERS:]))
 
 

@@ -40,7 +40,7 @@ async def find_memory(
     limit: int,
     besides: tuple[str, str],
 ) -> str:
-    """What matches a prompt in a folder, in at most `limit` tokens; empty if nothing does.
+    """Recall what matches a prompt in a folder, in at most `limit` tokens; empty if nothing matches.
 
     `besides` is the session itself, which the ledger may have: the assistant and the id.
     """
@@ -49,8 +49,8 @@ async def find_memory(
         return ""
     snapshot = await folder.current()
     head = texts.text("hook_memory_head").strip()
-    room = limit - await daemon.workers.read(counter.count, head) - 2
-    passages = await folder.knowledge.query(prompt, counter, max_tokens=int(room * SHARE))
+    available_tokens = limit - await daemon.workers.read(counter.count, head) - 2
+    passages = await folder.knowledge.query(prompt, counter, max_tokens=int(available_tokens * SHARE))
     try:
         ledger = await daemon.ledgers.of(snapshot, folder)
     except RequestError:  # requests for a conversation report it
@@ -58,12 +58,12 @@ async def find_memory(
 
     def compose() -> str:
         blocks = [head]
-        found = _fitting_passages(passages, counter, int(room * SHARE))
-        if found:
-            blocks.append(found)
-        left = room - sum(counter.count(block) + 2 for block in blocks[1:])
+        passage_block = _fitting_passages(passages, counter, int(available_tokens * SHARE))
+        if passage_block:
+            blocks.append(passage_block)
+        remaining_tokens = available_tokens - sum(counter.count(block) + 2 for block in blocks[1:])
         entries = [] if ledger is None else _entries(ledger, " ".join(words[:MOST_WORDS]), besides)
-        memory = _fitting_entries(entries, counter, left)
+        memory = _fitting_entries(entries, counter, remaining_tokens)
         if memory:
             blocks.append(memory)
         text = "\n\n".join(blocks) if len(blocks) > 1 else ""
@@ -72,11 +72,11 @@ async def find_memory(
     return await daemon.workers.read(compose)
 
 
-def _fitting_passages(passages: Sequence[Passage], counter: TokenCounter, room: int) -> str:
+def _fitting_passages(passages: Sequence[Passage], counter: TokenCounter, max_tokens: int) -> str:
     blocks: list[str] = []
     for passage in passages:
         block = f"{passage.path}:\n{passage.text.strip()}"
-        if counter.count("\n\n".join((*blocks, block))) > room:
+        if counter.count("\n\n".join((*blocks, block))) > max_tokens:
             break
         blocks.append(block)
     return "\n\n".join(blocks)
@@ -93,10 +93,10 @@ def _entries(ledger: "FolderLedger", words: str, besides: tuple[str, str]) -> li
     return [entry for entry in entries if entry.session != name][:MOST_ENTRIES]
 
 
-def _fitting_entries(entries: Sequence[Entry], counter: TokenCounter, room: int) -> str:
+def _fitting_entries(entries: Sequence[Entry], counter: TokenCounter, max_tokens: int) -> str:
     """As many entries as fit, the best ones."""
     for count in range(len(entries), 0, -1):
         text = redact_message(queries.rendered(entries[:count]))
-        if counter.count(text) <= room:
+        if counter.count(text) <= max_tokens:
             return text
     return ""

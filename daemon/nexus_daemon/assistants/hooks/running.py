@@ -10,7 +10,7 @@ import msgspec
 from msgspec.structs import replace
 
 State = Literal["working", "waiting"]
-MOST = 500
+MOST_SESSIONS = 500
 SILENT_S = 12 * 3600.0  # after which a session counts as ended: its program was killed
 
 
@@ -64,7 +64,7 @@ class RunningSessions:
                 transcript=transcript or earlier.transcript,
                 process=process or earlier.process,
             )
-            while len(self._sessions) > MOST:
+            while len(self._sessions) > MOST_SESSIONS:
                 del self._sessions[next(iter(self._sessions))]
 
     def end(self, assistant: str, session: str) -> None:
@@ -73,11 +73,11 @@ class RunningSessions:
             self._sessions.pop((assistant, session), None)
 
     def all(self) -> list[RunningSession]:
-        """The sessions that run, the one that changed last first."""
+        """The running sessions, the most recently changed first."""
         oldest = self._now() - SILENT_S
         with self._lock:
             sessions = list(reversed(self._sessions.values()))
-        return [one for one in sessions if one.changed >= oldest and _is_alive(one.process)]
+        return [session for session in sessions if session.changed >= oldest and _is_alive(session.process)]
 
 
 def _is_alive(process: int | None) -> bool:

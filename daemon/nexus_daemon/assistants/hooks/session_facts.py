@@ -19,7 +19,7 @@ from nexus_context.errors import Span
 
 logger = logging.getLogger(__name__)
 
-MOST = 48 * 1024 * 1024  # bytes from the end of a transcript
+MOST_BYTES = 48 * 1024 * 1024  # bytes from the end of a transcript
 _START = Span(0, 0)
 _TEXTS = ("text", "content", "message", "arguments", "output")
 _COMMAND = re.compile(r"\s*/[a-z][\w:-]*(?:\s|\Z)")
@@ -44,7 +44,7 @@ def read_live_messages(path: str, assistant: str) -> list[Message]:
     except Exception:  # a hook's answer must not fail
         logger.exception("a transcript of %s cannot be read", assistant)
         return []
-    main = [one for one in conversations if one.agent is None]
+    main = [conversation for conversation in conversations if conversation.agent is None]
     return [message for message in main[0].messages if not _is_command(message)] if main else []
 
 
@@ -52,7 +52,7 @@ def read_present(path: str, assistant: str) -> tuple[str, ...]:
     """The texts that the last compaction left; empty without a record of one."""
     record_type = _record_type(assistant)
     try:
-        compaction = None if record_type is None else last_compaction(path, record_type, MOST)
+        compaction = None if record_type is None else last_compaction(path, record_type, MOST_BYTES)
     except OSError:
         return ()
     payload = None if compaction is None else compaction.value.get("payload")
@@ -62,7 +62,7 @@ def read_present(path: str, assistant: str) -> tuple[str, ...]:
 def _records(path: str, assistant: str) -> list[SessionRecord]:
     record_type = _record_type(assistant)
     try:
-        return [] if record_type is None else records_since_compaction(path, record_type, MOST)
+        return [] if record_type is None else records_since_compaction(path, record_type, MOST_BYTES)
     except OSError:
         return []
 
@@ -85,7 +85,9 @@ def _texts(value: Any) -> Iterator[str]:
         if isinstance(item, list):
             stack.extend(reversed(item))
         elif isinstance(item, dict):
-            stack.extend(each for name, each in item.items() if name in _TEXTS or isinstance(each, list))
+            stack.extend(
+                member for name, member in item.items() if name in _TEXTS or isinstance(member, list)
+            )
         elif isinstance(item, str):
             yield item
 

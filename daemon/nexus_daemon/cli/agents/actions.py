@@ -71,7 +71,7 @@ def run_follow(options: argparse.Namespace) -> int:
 
 
 def run_message(options: argparse.Namespace) -> int:
-    sent = answer(
+    result = answer(
         "agents",
         options.folder,
         handlers.message,
@@ -87,7 +87,7 @@ def run_message(options: argparse.Namespace) -> int:
         ),
     )
     if options.json:
-        output.json_value(msgspec.to_builtins(sent))
+        output.json_value(msgspec.to_builtins(result))
         return 0
     output.line(f"The message waits for the next turn of {options.agent!r}.")
     return 0

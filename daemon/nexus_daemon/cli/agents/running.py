@@ -58,10 +58,10 @@ def follow_agent(options: argparse.Namespace) -> int:
     """Print what an agent says and does, until it ends."""
     with reading("agents", options.folder) as client:
         agent = client.ask(api.agent.get, protocol.AgentParams(client.uri, options.agent))
-        first = 1
+        next_turn = 1
         try:
             while True:
-                first = _print_turns(client, agent.session, first)
+                next_turn = _print_turns(client, agent.session, next_turn)
                 output.flush()
                 if not _is_live(client, options.agent):
                     output.beside(f"{visible_line(options.agent)} has ended.\n")
@@ -85,17 +85,17 @@ def _task(options: argparse.Namespace, client: FolderClient, session: str) -> pr
     )
 
 
-def _print_turns(client: FolderClient, session: str, first: int) -> int:
-    """Print the turns from a number on; returns the number of the next one."""
-    params = protocol.TurnsParams(client.uri, session, first=first, limit=MOST_TURNS)
+def _print_turns(client: FolderClient, session: str, first_turn: int) -> int:
+    """Print the turns from `first_turn` on. Return the number of the turn to continue with."""
+    params = protocol.TurnsParams(client.uri, session, first=first_turn, limit=MOST_TURNS)
     try:
         turns = client.ask(api.stored_sessions.turns, params).turns
     except RequestError:  # nothing was said yet
-        return first
+        return first_turn
     for turn in turns:
         for message in turn.messages:
             _print_message(message)
-    return turns[-1].seq + 1 if turns else first
+    return turns[-1].seq + 1 if turns else first_turn
 
 
 def _print_message(message: Message) -> None:

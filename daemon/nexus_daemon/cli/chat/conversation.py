@@ -200,20 +200,22 @@ class _Chat:
             output.line("The messages are sent again; the summary is not.")
             return
         info = self._client.find_session(self._name)
-        first = max(1, info.turns - _MOST_TURNS + 1)
+        first_turn = max(1, info.turns - _MOST_TURNS + 1)
         turns = self._client.ask(
             api.stored_sessions.turns,
-            protocol.TurnsParams(self._client.uri, self._name, first=first, limit=_MOST_TURNS),
+            protocol.TurnsParams(self._client.uri, self._name, first=first_turn, limit=_MOST_TURNS),
         ).turns
-        asked = (turn for turn in reversed(turns) if any(each.role == "user" for each in turn.messages))
-        last = next((turn for turn in asked if turn.type == "query"), None)
-        if last is None or last.parent is None:
+        user_turns = (
+            turn for turn in reversed(turns) if any(message.role == "user" for message in turn.messages)
+        )
+        last_query = next((turn for turn in user_turns if turn.type == "query"), None)
+        if last_query is None or last_query.parent is None:
             raise RequestError(
                 f"Nothing was said before the last message of {self._name}.", code="bad-option"
             )
-        said = next(text_of(each) for each in last.messages if each.role == "user")
-        self._fork(self._free_name(), turn=last.parent)
-        output.line(f"The last message was: {visible_line(said[:_LONGEST_QUOTE])}")
+        last_prompt = next(text_of(message) for message in last_query.messages if message.role == "user")
+        self._fork(self._free_name(), turn=last_query.parent)
+        output.line(f"The last message was: {visible_line(last_prompt[:_LONGEST_QUOTE])}")
 
     def fork(self, name: str) -> None:
         self._fork(name or self._free_name(), turn=None)
@@ -241,9 +243,9 @@ class _Chat:
 
     def _fork(self, name: str, *, turn: str | None) -> None:
         params = protocol.ForkParams(self._client.uri, self._name, to=name, turn=turn)
-        before = self._name
+        previous_name = self._name
         self._session = self._client.ask(api.session.fork, params).session
-        output.line(f"This is {self._session} now; {before} stays as it is.")
+        output.line(f"This is {self._session} now; {previous_name} stays as it is.")
 
     def _free_name(self) -> str:
         listed = self._client.ask(api.stored_sessions.list_sessions, protocol.ListParams(self._client.uri))

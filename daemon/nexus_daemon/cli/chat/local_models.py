@@ -27,8 +27,8 @@ def offer_local_provider(client: FolderClient) -> str | None:
     for server, port in PORTS.items():
         models = list_models(port)
         if models:
-            shown = f"{server} runs on this machine (port {port}) with {visible_line(models[0])}"
-            if output.says_yes(f"The settings name no provider. {shown}. Use it for this chat?"):
+            offer = f"{server} runs on this machine (port {port}) with {visible_line(models[0])}"
+            if output.says_yes(f"The settings name no provider. {offer}. Use it for this chat?"):
                 url = f"http://127.0.0.1:{port}/v1"
                 client.use_provider(Target(provider="openai-compatible", url=url, key=None, headers={}))
                 setting = {"name": "openai-compatible", "base_url": url, "model": models[0]}

@@ -73,12 +73,12 @@ class Screen:
             return
         self._thinks = False
         self._text += text
-        whole, self._text = split_blocks(self._text)
-        if whole:
+        finished_blocks, self._text = split_blocks(self._text)
+        if finished_blocks:
             if self._live is not None:
                 self._live.stop()
                 self._live = None
-            self._print(whole)
+            self._print(finished_blocks)
         if self._text.strip():
             self._show_unfinished()
 

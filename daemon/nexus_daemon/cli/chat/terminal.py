@@ -49,9 +49,9 @@ class Terminal(NexusServer):
 
 async def _ask(question: protocol.ToolApproveParams) -> protocol.ToolApproveResult:
     arguments = visible_line(short_json(question.arguments, LONGEST_ARGUMENTS))
-    whose = "" if question.server is None else f" of the MCP server {visible_line(question.server)}"
+    server_label = "" if question.server is None else f" of the MCP server {visible_line(question.server)}"
     agent = "" if question.agent is None else f"Agent {visible_line(question.agent)} calls "
-    output.beside(f"{agent}{visible_line(question.tool)}{whose}: {arguments}\n")
+    output.beside(f"{agent}{visible_line(question.tool)}{server_label}: {arguments}\n")
     output.beside("Run it? [y]es, [a]lways in this conversation, [N]o: ")
     answer = (await _read_line()).strip().lower()
     return protocol.ToolApproveResult(

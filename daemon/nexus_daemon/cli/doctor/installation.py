@@ -55,7 +55,7 @@ def sqlite() -> Iterator[Check]:
     import apsw
 
     version = apsw.sqlite_lib_version()
-    numbers = tuple(int(part) for part in version.split(".")[:3])
+    numbers = tuple(int(number) for number in version.split(".")[:3])
     is_fixed = numbers >= WAL_FIXED
     needed = ".".join(map(str, WAL_FIXED))
     advice = "" if is_fixed else f"Upgrade apsw: below {needed}, several writers can damage the ledger."
@@ -97,8 +97,8 @@ def _runs(command: str, interpreter: str) -> bool:
 def editors() -> Iterator[Check]:
     """The VS Code extension and the Neovim plugin, as far as they lie where they usually do."""
     home = os.path.expanduser("~")
-    for place in _EXTENSION_PLACES:
-        directory = os.path.join(home, place, "extensions")
+    for editor_directory in _EXTENSION_PLACES:
+        directory = os.path.join(home, editor_directory, "extensions")
         try:
             names = sorted(name for name in os.listdir(directory) if name.startswith(EXTENSION))
         except OSError:
@@ -107,8 +107,8 @@ def editors() -> Iterator[Check]:
             version = name.removeprefix(EXTENSION)
             yield Check("installation", "VS Code extension", "info", f"{version} in {directory}")
     data = current().environ.get("XDG_DATA_HOME") or os.path.join(home, ".local", "share")
-    for place in _PLUGIN_PLACES:
-        path = os.path.join(data, *place.split("/"))
+    for plugin_path in _PLUGIN_PLACES:
+        path = os.path.join(data, *plugin_path.split("/"))
         if os.path.isdir(path):
             yield Check("installation", "Neovim plugin", "info", path)
 

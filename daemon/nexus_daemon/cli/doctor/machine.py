@@ -102,8 +102,8 @@ def shared_daemon() -> Iterator[Check]:
         place = find_place(current().environ)
     except NoSharedDaemonError:
         return
-    for other in client.places_of_other_protocols(place, current().environ):
-        text = f"process {client.lock_owner(other)} serves windows of a version with another protocol"
+    for other_place in client.places_of_other_protocols(place, current().environ):
+        text = f"process {client.lock_owner(other_place)} serves windows of a version with another protocol"
         advice = "It ends when they are closed, or with `nexus stop`."
         yield Check("shared daemon", "other daemon", "warning", text, advice=advice)
     process = client.lock_owner(place)

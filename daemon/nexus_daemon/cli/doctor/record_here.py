@@ -72,8 +72,8 @@ class _Replies:
             await self._written.wait()
 
     def write(self, *parts: Any) -> None:
-        for part in parts:
-            self._data += part
+        for chunk in parts:
+            self._data += chunk
         self._written.set()
 
     def get_write_buffer_size(self) -> int:

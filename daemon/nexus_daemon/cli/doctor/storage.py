@@ -51,13 +51,13 @@ def _directory(name: str, path: str, *, is_private: bool) -> Iterator[Check]:
     try:
         info = os.stat(path)
     except FileNotFoundError:
-        above = path
-        while not os.path.isdir(above):
-            above = os.path.dirname(above)
-        if os.access(above, os.W_OK | os.X_OK):
+        existing_parent = path
+        while not os.path.isdir(existing_parent):
+            existing_parent = os.path.dirname(existing_parent)
+        if os.access(existing_parent, os.W_OK | os.X_OK):
             yield Check("directories", name, "ok", f"{path}, not created yet")
         else:
-            advice = f"Give this user permission to write {above}."
+            advice = f"Give this user permission to write {existing_parent}."
             yield Check("directories", name, "fix", f"{path} cannot be created", advice=advice)
         return
     except OSError as error:
@@ -140,8 +140,8 @@ def _backups(path: str) -> Iterator[Check]:
         return
     text = f"{output.counted(len(backups), 'backup')}, the newest of {backups[0].day}"
     with contextlib.suppress(FileNotFoundError):
-        made, changed = (os.stat(each).st_mtime for each in (backups[0].path, path))
-        if changed - made > BACKUP_AGE_S:
+        backup_time, ledger_time = (os.stat(file_path).st_mtime for file_path in (backups[0].path, path))
+        if ledger_time - backup_time > BACKUP_AGE_S:
             advice = "`nexus logs` may say why none was made; `nexus sessions backup FILE` makes one."
             yield Check("ledger", "backups", "warning", text, advice=advice)
             return
