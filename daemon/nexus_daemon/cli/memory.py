@@ -154,8 +154,8 @@ def run_list(options: argparse.Namespace) -> int:
     return 0
 
 
-def _nothing(place: str | Path) -> str:
-    return f"nothing is remembered of {place} yet. {BEGINS_MEMORY}"
+def _nothing(name: str | Path) -> str:
+    return f"nothing is remembered of {name} yet. {BEGINS_MEMORY}"
 
 
 def run_add(options: argparse.Namespace) -> int:

@@ -108,7 +108,7 @@ SLICE_S = 0.1
 
 
 def rest(seconds: float, until: int | None = None) -> bool:
-    """Sleep, at most until a descriptor can be read; whether it can.
+    """Sleep, at most until the descriptor `until` can be read. True if it can.
 
     BrokenPipeError as soon as the reader of standard output has gone, where the system tells.
     """
@@ -116,8 +116,8 @@ def rest(seconds: float, until: int | None = None) -> bool:
 
     if not hasattr(select, "poll"):  # Windows, whose `select` needs a descriptor and hears no Ctrl-C
         end = time.monotonic() + seconds
-        while (left := end - time.monotonic()) > 0:
-            time.sleep(min(left, SLICE_S))
+        while (remaining_s := end - time.monotonic()) > 0:
+            time.sleep(min(remaining_s, SLICE_S))
             if until is not None and select.select([until], [], [], 0)[0]:
                 return True
         return False

@@ -23,11 +23,11 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     has to print it.
     """
     top = parser(arguments[:1] if arguments[:1] and arguments[0] in COMMANDS else tuple(COMMANDS))
-    options, rest = top.parse_known_args(arguments)
-    if rest:
+    options, unknown_arguments = top.parse_known_args(arguments)
+    if unknown_arguments:
         take = getattr(importlib.import_module(f"nexus_daemon.cli.{options.command}"), "take", None)
-        if take is None or not take(options, rest):
-            top.error(f"unrecognized arguments: {' '.join(rest)}")
+        if take is None or not take(options, unknown_arguments):
+            top.error(f"unrecognized arguments: {' '.join(unknown_arguments)}")
     return options
 
 

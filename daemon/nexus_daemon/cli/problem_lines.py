@@ -12,7 +12,7 @@ from nexus_context.text.visible import visible_line
 from nexus_daemon.cli import output
 from nexus_daemon.cli.folder import current_directory, short_path
 
-FIRST = ("assistant.stops", "assistant.void")
+FIRST_CODES = ("assistant.stops", "assistant.void")
 """What a program that does not start, or a file that counts for nothing, is reported as."""
 _STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "yellow"}
 
@@ -36,7 +36,7 @@ def print_lines(
         for problem in group:
             message = visible_line(redact(problem.message))
             text = Text.assemble(
-                (_place(problem, index), "bold"),
+                (_location(problem, index), "bold"),
                 " ",
                 (problem.severity.name.lower(), _STYLES.get(problem.severity, "dim")),
                 f" {message}",
@@ -61,11 +61,11 @@ def print_frames(
         for problem in group:
             frame = format_frame(problem, text, is_private=is_private)
             severity = problem.severity.name.lower()
-            frames.append(f"{frame}\n\n{_place(problem, index)} {severity}{_code(problem, minders)}\n\n")
+            frames.append(f"{frame}\n\n{_location(problem, index)} {severity}{_code(problem, minders)}\n\n")
     output.page("".join(frames))
 
 
-def _place(problem: Problem, index: LineIndex | None) -> str:
+def _location(problem: Problem, index: LineIndex | None) -> str:
     """The path, the line and the column, as a terminal opens them."""
     line, column = (0, 0) if index is None else index.position(problem.span.start)
     return f"{short_path(problem.path, current_directory())}:{line + 1}:{column + 1}"
@@ -79,14 +79,14 @@ def _code(problem: Problem, minders: Mapping[Problem, Sequence[str]]) -> str:
 
 def importance(problem: Problem) -> tuple[bool, Severity]:
     """The smaller, the sooner somebody should look at it."""
-    return problem.code not in FIRST, problem.severity
+    return problem.code not in FIRST_CODES, problem.severity
 
 
 def first_step(problems: Sequence[Problem]) -> str:
-    """Which problem to solve first, as a sentence; nothing without one that is worth it."""
+    """Say which problem to solve first. Empty for a single problem, or without errors and warnings."""
     if not any(problem.severity <= Severity.WARNING for problem in problems) or len(problems) < 2:
         return ""
-    first = min(problems, key=importance)
+    first_problem = min(problems, key=importance)
     why = {"assistant.stops": "a program does not start", "assistant.void": "a file counts for nothing"}
-    reason = f": {why[first.code]}" if first.code in why else ""
-    return f"Begin with {short_path(first.path, current_directory())}{reason}.\n"
+    reason = f": {why[first_problem.code]}" if first_problem.code in why else ""
+    return f"Begin with {short_path(first_problem.path, current_directory())}{reason}.\n"

@@ -30,11 +30,11 @@ def arguments(command: "argparse.ArgumentParser") -> None:
         default="off",
         help="auto: use the daemon that all windows share, and start it where none runs (default: off)",
     )
-    place = command.add_mutually_exclusive_group()
-    place.add_argument(
+    endpoint = command.add_mutually_exclusive_group()
+    endpoint.add_argument(
         "--socket", metavar="PATH", help="serve any number of clients at a Unix socket instead"
     )
-    place.add_argument(
+    endpoint.add_argument(
         "--tcp",
         metavar="PORT",
         type=int,

@@ -134,10 +134,10 @@ def _apply(options: argparse.Namespace, changes: list[SettingsChange], records: 
 
 def _show(change: SettingsChange) -> None:
     """Print a change as a unified diff, with secrets around it covered."""
-    before, after = (redact(_text(data)).splitlines() for data in (change.before, change.after))
-    old = change.path if change.before is not None else os.devnull
-    new = change.path if change.after is not None else os.devnull
-    for line in difflib.unified_diff(before, after, old, new, lineterm=""):
+    old_lines, new_lines = (redact(_text(data)).splitlines() for data in (change.before, change.after))
+    old_path = change.path if change.before is not None else os.devnull
+    new_path = change.path if change.after is not None else os.devnull
+    for line in difflib.unified_diff(old_lines, new_lines, old_path, new_path, lineterm=""):
         output.line(line)
 
 

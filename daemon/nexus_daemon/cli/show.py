@@ -163,7 +163,7 @@ def _show_assistant(folder: Path, options: argparse.Namespace) -> int:
 
 
 def _choose_view(client: FolderClient, options: argparse.Namespace) -> str | None:
-    """The assistant to show where none is named; None: Nexus. A person is told which it is, and why.
+    """Choose the assistant to show if none is named; None means Nexus. Tells a person which one, and why.
 
     A script gets Nexus's own prompt; standard error says so where another one is in use.
     """
@@ -173,18 +173,22 @@ def _choose_view(client: FolderClient, options: argparse.Namespace) -> str | Non
     from nexus_daemon.api import view  # as above
 
     views = client.ask(view.list_views, protocol.FolderParams(client.uri)).views
-    first, *others = (each for each in views if each.in_use or each.name == NEXUS)
+    first_view, *other_views = (
+        view_info for view_info in views if view_info.in_use or view_info.name == NEXUS
+    )
     if not output.is_read_by_person():
-        used = next((each for each in (first, *others) if each.name != NEXUS), None)
-        if used is not None:
-            more = f"{used.title}: {used.reason}; --for {used.name} shows what it reads"
+        used_view = next(
+            (view_info for view_info in (first_view, *other_views) if view_info.name != NEXUS), None
+        )
+        if used_view is not None:
+            more = f"{used_view.title}: {used_view.reason}; --for {used_view.name} shows what it reads"
             output.complain("show", f"this is Nexus's own prompt. {more}.")
         return None
-    if others:
-        other = next((each for each in others if each.name == NEXUS), others[0])
-        more = f"--for {other.name} shows {other.title}, --for all who reads what"
-        output.line(f"{first.title}: {first.reason}. {more}.")
-    return None if first.name == NEXUS else first.name
+    if other_views:
+        other_view = next((view_info for view_info in other_views if view_info.name == NEXUS), other_views[0])
+        more = f"--for {other_view.name} shows {other_view.title}, --for all who reads what"
+        output.line(f"{first_view.title}: {first_view.reason}. {more}.")
+    return None if first_view.name == NEXUS else first_view.name
 
 
 class _UnreadableError(Exception):
@@ -283,22 +287,22 @@ def _model_of_settings(client: FolderClient) -> str | None:
 
 def _compare(client: FolderClient, options: argparse.Namespace, view: protocol.ViewAs | None) -> int:
     """Print how what an agent sees differs from what another one sees."""
-    other = show_agents.other_view(options)
-    if other is not None:
-        show_agents.check_agent(client, other)
-    one, two = (
+    other_view = show_agents.other_view(options)
+    if other_view is not None:
+        show_agents.check_agent(client, other_view)
+    first_context, second_context = (
         client.ask(
             context.assemble,
             protocol.AssembleParams(
                 client.uri,
                 options=protocol.AssembleOptions(model=options.model),
-                dry_run=protocol.DryRun(view_as=each, memory=False, messages=[]),
+                dry_run=protocol.DryRun(view_as=compared_view, memory=False, messages=[]),
             ),
         )
-        for each in (view, other)
+        for compared_view in (view, other_view)
     )
-    _warn(client, one, options)
-    return show_agents.print_difference(one, two, options)
+    _warn(client, first_context, options)
+    return show_agents.print_difference(first_context, second_context, options)
 
 
 def _print_text(
@@ -319,8 +323,8 @@ def _print_text(
 
         output.line("")
         last_message = last_message.lstrip("\n")
-        sent = sum(message.position is not None for message in explanation.messages)
-        count = output.counted(sent + (explanation.cut.messages if explanation.cut else 0), "message")
+        sent_count = sum(message.position is not None for message in explanation.messages)
+        count = output.counted(sent_count + (explanation.cut.messages if explanation.cut else 0), "message")
         source = f"── session {visible_line(options.session)}: {count} since the last compaction"
         show_messages.print_sent(source, assembled, is_own=False)
         show_messages.print_pending(assembled)
@@ -340,8 +344,8 @@ def _warn(client: FolderClient, assembled: protocol.AssembledContext, options: a
     explanation = assembled.explanation
     if explanation is not None and explanation.picked_for is not None:
         is_own = explanation.picked_for == "session" and options.session is not None
-        whose = f"as session {options.session!r} is" if is_own else "last picked for this folder"
-        output.complain("show", f"for the model {assembled.model}, {whose}; --model names another.")
+        origin = f"as session {options.session!r} is" if is_own else "last picked for this folder"
+        output.complain("show", f"for the model {assembled.model}, {origin}; --model names another.")
     errors = sum(problem.severity == Severity.ERROR for problem in assembled.problems)
     if errors:
         noun = "error" if errors == 1 else "errors"
@@ -407,13 +411,15 @@ def _with_sources(
     mark = "" if assembled.usage.counter.exact else "≈"
     parts = []
     for fragment, text in show_agents.fragments_with_text(assembled):
-        place = "generated by Nexus"
+        source = "generated by Nexus"
         if fragment.source is not None:
             lines = fragment.source.range
-            first, last = lines.start.line + 1, lines.end.line + 1
+            first_line, last_line = lines.start.line + 1, lines.end.line + 1
             path = uri_to_path(fragment.source.uri) or fragment.source.uri
-            place = f"{visible_line(path)}:{first}" + (f"-{last}" if last > first else "")
-        parts.append(f"── {place} ({mark}{fragment.tokens:,} tokens)\n")
+            source = f"{visible_line(path)}:{first_line}" + (
+                f"-{last_line}" if last_line > first_line else ""
+            )
+        parts.append(f"── {source} ({mark}{fragment.tokens:,} tokens)\n")
         parts.append(text if text.endswith("\n") else text + "\n")
     return "".join((*parts, *_not_sent(client, view)))
 

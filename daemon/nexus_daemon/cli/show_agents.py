@@ -106,7 +106,9 @@ def check_agent(client: FolderClient, view: protocol.ViewAs) -> None:
 
 
 def print_difference(
-    one: protocol.AssembledContext, two: protocol.AssembledContext, options: argparse.Namespace
+    first_context: protocol.AssembledContext,
+    second_context: protocol.AssembledContext,
+    options: argparse.Namespace,
 ) -> int:
     """Print what only one of them sees, then a diff of the prompts; returns the exit code."""
     from difflib import unified_diff  # only here, and slow to import
@@ -114,8 +116,8 @@ def print_difference(
     from rich.text import Text
 
     out = output.console()
-    parts, other_parts = _parts(one), _parts(two)
-    names = _names(one, two, options)
+    parts, other_parts = _parts(first_context), _parts(second_context)
+    names = _names(first_context, second_context, options)
     lines = [
         *_listed(f"Only {names[0]} sees:", [parts[key] for key in parts if key not in other_parts], "green"),
         *_listed(
@@ -126,7 +128,11 @@ def print_difference(
     if not lines:
         lines = [(f"{names[0]} and {names[1]} see the same.", "")]
     compared = unified_diff(
-        two.system_prompt.splitlines(), one.system_prompt.splitlines(), names[1], names[0], lineterm=""
+        second_context.system_prompt.splitlines(),
+        first_context.system_prompt.splitlines(),
+        names[1],
+        names[0],
+        lineterm="",
     )
     colours = {"+": "green", "-": "red", "@": "cyan"}
     for line, style in (*lines, *((line, colours.get(line[:1], "")) for line in compared)):
@@ -134,7 +140,7 @@ def print_difference(
     return 0
 
 
-class _Part(msgspec.Struct):
+class _PromptPart(msgspec.Struct):
     """A file or a section of a prompt: its name, its text and its tokens."""
 
     name: str
@@ -148,29 +154,31 @@ class _Part(msgspec.Struct):
 
 
 def _names(
-    shown: protocol.AssembledContext, other: protocol.AssembledContext, options: argparse.Namespace
+    first_context: protocol.AssembledContext,
+    second_context: protocol.AssembledContext,
+    options: argparse.Namespace,
 ) -> tuple[str, str]:
-    one, two = shown.agent or MAIN, other.agent or MAIN
-    if one == two and one != MAIN:
+    first_name, second_name = first_context.agent or MAIN, second_context.agent or MAIN
+    if first_name == second_name and first_name != MAIN:
         values = [(name, getattr(options, name)) for name in _DESCRIBING]
         words = [
             f"--{name}" if name == "task" else f"--{name} {value}"
             for name, value in values
             if value is not None
         ]
-        one = " ".join((one, *(("with", *words) if words else ())))
-    return one, two
+        first_name = " ".join((first_name, *(("with", *words) if words else ())))
+    return first_name, second_name
 
 
-def _parts(assembled: protocol.AssembledContext) -> dict[str, _Part]:
+def _parts(assembled: protocol.AssembledContext) -> dict[str, _PromptPart]:
     """The files of a prompt by path, and its other sections by title, in their order."""
-    parts: dict[str, _Part] = {}
+    parts: dict[str, _PromptPart] = {}
     for fragment, text in fragments_with_text(assembled):
         path = None if fragment.source is None else uri_to_path(fragment.source.uri)
         is_generated = fragment.layer is None and not fragment.verbatim
         of_a_file = path is not None and not is_generated and not path.startswith(OWN_TEXTS)
         name = path if of_a_file and path is not None else fragment.title
-        part = parts.setdefault(name, _Part(name, "", 0, assembled.usage.counter.exact))
+        part = parts.setdefault(name, _PromptPart(name, "", 0, assembled.usage.counter.exact))
         part.tokens += fragment.tokens
         if fragment.verbatim or not of_a_file:  # the same file may stand under another heading
             part.text += text.strip()
@@ -186,13 +194,13 @@ def fragments_with_text(
     lines = LineIndex(assembled.system_prompt)
     for fragment in explanation.fragments:
         start, end = (
-            offset_at(lines, place.line, place.character, DEFAULT_ENCODING)
-            for place in (fragment.range.start, fragment.range.end)
+            offset_at(lines, position.line, position.character, DEFAULT_ENCODING)
+            for position in (fragment.range.start, fragment.range.end)
         )
         yield fragment, assembled.system_prompt[start:end]
 
 
-def _listed(title: str, parts: Iterable[_Part], style: str) -> list[tuple[str, str]]:
+def _listed(title: str, parts: Iterable[_PromptPart], style: str) -> list[tuple[str, str]]:
     """Lines with their styles."""
     rows = list(parts)
     if not rows:
@@ -201,11 +209,13 @@ def _listed(title: str, parts: Iterable[_Part], style: str) -> list[tuple[str, s
     return [(title, "bold"), *((f"  {part.count:>{width}}  {part.name}", style) for part in rows), ("", "")]
 
 
-def _changed(one: dict[str, _Part], two: dict[str, _Part], names: tuple[str, str]) -> list[tuple[str, str]]:
+def _changed(
+    parts: dict[str, _PromptPart], other_parts: dict[str, _PromptPart], names: tuple[str, str]
+) -> list[tuple[str, str]]:
     """The parts that both have, with different texts."""
     lines = [
-        (f"  {part.name}: {part.count} tokens for {names[0]}, {two[key].count} for {names[1]}", "")
-        for key, part in one.items()
-        if key in two and two[key].text != part.text
+        (f"  {part.name}: {part.count} tokens for {names[0]}, {other_parts[key].count} for {names[1]}", "")
+        for key, part in parts.items()
+        if key in other_parts and other_parts[key].text != part.text
     ]
     return [("Different:", "bold"), *lines, ("", "")] if lines else []

@@ -119,18 +119,18 @@ def _print_text(profile: Profile, *, with_source: bool) -> None:
 def _sourced(profile: Profile, block: SentBlock) -> Iterator[str]:
     mark = "" if profile.exact else "≈"
     for part in block.parts:
-        place = f"text of {profile.assistant.title}" if part.path is None else _place(profile, part)
-        yield f"── {place} ({mark}{part.tokens:,} tokens)\n"
+        source = f"text of {profile.assistant.title}" if part.path is None else _source_text(profile, part)
+        yield f"── {source} ({mark}{part.tokens:,} tokens)\n"
         yield part.text if part.text.endswith("\n") else part.text + "\n"
 
 
-def _place(profile: Profile, part: SentPart) -> str:
-    last = LineIndex(profile.texts.get(part.path or "") or "").position(
+def _source_text(profile: Profile, part: SentPart) -> str:
+    last_line = LineIndex(profile.texts.get(part.path or "") or "").position(
         len(profile.texts.get(part.path or "") or "")
     )[0]
     cut = f", cut at line {part.cut.first_line}" if part.cut is not None else ""
     importer = f", imported by {part.importer}" if part.importer is not None else ""
-    return visible_line(f"{part.path}:1-{max(last, 1)} ({part.scope}{importer}{cut})")
+    return visible_line(f"{part.path}:1-{max(last_line, 1)} ({part.scope}{importer}{cut})")
 
 
 def _print_tokens(profile: Profile) -> None:
@@ -181,8 +181,8 @@ def _print_servers(profile: Profile) -> None:
     out = output.console()
     for server in profile.servers:
         reason = "" if server.reason is None else f": {server.reason}"
-        place = f"{server.name} ({server.scope}, {profile.shorten(server.path)})"
-        text = visible_line(f"{place} {STARTS[server.start]}{reason}")
+        server_text = f"{server.name} ({server.scope}, {profile.shorten(server.path)})"
+        text = visible_line(f"{server_text} {STARTS[server.start]}{reason}")
         out.print(Text.assemble(("MCP server ", "yellow"), text), soft_wrap=not out.is_terminal)
     if profile.servers:
         text = "The cost of their tools is not known without starting them, and Nexus never starts them."
@@ -201,9 +201,9 @@ def _print_all(surroundings: Surroundings, options: argparse.Namespace) -> int:
         mark = "" if profile.exact else "≈"
         cells = [_cell(row.uses[profile.assistant.name]) for row in result.files]
         around = sum(part.tokens for part in profile.parts if part.path is None)
-        own, whole = profile.own_tokens, profile.request_tokens
-        cells += [f"{mark}{around:,}" if around else "–", "?" if own is None else f"≈{own:,}"]
-        total = f"{mark}{profile.total:,} + ?" if whole is None else f"≈{whole:,}"
+        own_tokens, request_tokens = profile.own_tokens, profile.request_tokens
+        cells += [f"{mark}{around:,}" if around else "–", "?" if own_tokens is None else f"≈{own_tokens:,}"]
+        total = f"{mark}{profile.total:,} + ?" if request_tokens is None else f"≈{request_tokens:,}"
         columns.append(Column(profile.assistant.title, cells, justify="right", footer=total))
     out = output.console()
     tables.print_columns(columns)
@@ -212,7 +212,9 @@ def _print_all(surroundings: Surroundings, options: argparse.Namespace) -> int:
         "?: not known",
         soft_wrap=True,
     )
-    documented = [each.assistant.title for each in result.profiles if each.assistant.verified != "run"]
+    documented = [
+        profile.assistant.title for profile in result.profiles if profile.assistant.verified != "run"
+    ]
     out.print(f"By documentation, not by their own requests: {', '.join(documented)}.", soft_wrap=True)
     if options.source:
         _print_reasons(result)

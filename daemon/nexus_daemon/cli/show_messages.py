@@ -88,8 +88,10 @@ def open_transcript(name: str, choice: str | None) -> Opened | None:
     _print_problems(label, transcript)
     if not transcript.conversations:
         return None
-    conversation, which = _choose(transcript.conversations, choice)
-    source = f"{visible_line(os.path.basename(label))}: {FORMATS[transcript.format or 'neutral']}{which}"
+    conversation, selection_text = _choose(transcript.conversations, choice)
+    source = (
+        f"{visible_line(os.path.basename(label))}: {FORMATS[transcript.format or 'neutral']}{selection_text}"
+    )
     partial = any(problem.severity is Severity.ERROR for problem in transcript.problems)
     return Opened(conversation, source, partial)
 
@@ -141,8 +143,8 @@ def print_pending(assembled: protocol.AssembledContext) -> None:
     for change in pending.changes:
         path = None if change.source is None else uri_to_path(change.source.uri)
         name = f"the tool {change.label}" if change.tool else path or change.label
-        told = "a message told it" if change.told else "the next message tells it"
-        sentence = f"{visible_line(name)} was {change.kind} since it was sent: {told}."
+        notice = "a message told it" if change.told else "the next message tells it"
+        sentence = f"{visible_line(name)} was {change.kind} since it was sent: {notice}."
         print_sentence(out, Text.assemble(("pending: ", "yellow"), sentence))
     cost = "" if pending.cost_usd is None else f" (${pending.cost_usd:.4f})"
     lost = " Thinking in the history is lost then." if pending.loses_thinking else ""
@@ -163,8 +165,8 @@ def _print_problems(name: str, transcript: Transcript) -> None:
         if not problem.span.end and problem.message.startswith("The file "):
             output.complain("show", f"{name} {problem.message.removeprefix('The file ')}")
             continue
-        place = name if line is None else f"{name}:{line}"
-        output.complain("show", f"{place}: {problem.message}")
+        location = name if line is None else f"{name}:{line}"
+        output.complain("show", f"{location}: {problem.message}")
 
 
 def _choose(conversations: Sequence[Conversation], choice: str | None) -> tuple[Conversation, str]:
@@ -185,8 +187,8 @@ def _choose(conversations: Sequence[Conversation], choice: str | None) -> tuple[
         return conversation, ""
     name = conversation.name
     title = f" ({visible_line(name)})" if name not in ("", str(number)) else ""
-    which = f", conversation {number:,} of {count:,}{title}; --conversation N or all selects others"
-    return conversation, which
+    selection_text = f", conversation {number:,} of {count:,}{title}; --conversation N or all selects others"
+    return conversation, selection_text
 
 
 # ---------------------------------------------------------------- the list
@@ -214,13 +216,13 @@ _STATES = {
 
 
 def _row(message: protocol.ExplainedMessage, mark: str) -> _Row:
-    said = _STATES.get(message.state, "")
-    if not said and message.whole_tokens is not None:
-        said = f"shortened from {mark}{message.whole_tokens:,} tokens"
-    elif not said and message.preamble_tokens is not None:
-        said = f"{mark}{message.preamble_tokens:,} of them event and memory text"
+    remark = _STATES.get(message.state, "")
+    if not remark and message.whole_tokens is not None:
+        remark = f"shortened from {mark}{message.whole_tokens:,} tokens"
+    elif not remark and message.preamble_tokens is not None:
+        remark = f"{mark}{message.preamble_tokens:,} of them event and memory text"
     number = "–" if message.position is None else f"{message.position + 1:,}"
-    return _Row(message.text, message.tokens, message.role, number=number, mark=said)
+    return _Row(message.text, message.tokens, message.role, number=number, mark=remark)
 
 
 def _why(cut: protocol.ExplainedCut, spent: protocol.TokenUsage) -> str:
@@ -243,9 +245,9 @@ def _why(cut: protocol.ExplainedCut, spent: protocol.TokenUsage) -> str:
 
 def _folded(rows: Sequence[_Row], mark: str) -> list[_Row]:
     """One line for the messages among the rows, and the remarks between them."""
-    sent = [row for row in rows if row.role]
-    tokens = sum(row.tokens for row in sent)
-    count = output.counted(len(sent), "more message")
+    messages = [row for row in rows if row.role]
+    tokens = sum(row.tokens for row in messages)
+    count = output.counted(len(messages), "more message")
     text = f"{count} sent, {mark}{tokens:,} tokens: a pipe (| less) lists all"
     return [*(row for row in rows if not row.role), _Row(text, tokens, mark="folded")]
 

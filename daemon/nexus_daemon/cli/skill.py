@@ -89,24 +89,24 @@ def run(options: argparse.Namespace) -> int:
 def listed_skills(snapshot: Snapshot) -> Iterator[ListedSkill]:
     """Every SKILL.md of a folder, those in use first."""
     _, counter = model_of(snapshot, None)
-    used = {one.skill.path: one for one in snapshot.layers.skills}
-    for one in snapshot.layers.skills:
-        problems = _problems(snapshot, one.skill.path)
+    used_skills = {layer_skill.skill.path: layer_skill for layer_skill in snapshot.layers.skills}
+    for layer_skill in snapshot.layers.skills:
+        problems = _problems(snapshot, layer_skill.skill.path)
         yield ListedSkill(
-            one.skill.name,
-            one.layer,
-            one.skill.path,
-            _readiness(snapshot, one),
-            description=one.skill.description,
-            category=one.skill.metadata.get("category"),
-            tokens=_tokens(snapshot, one.skill.name, counter),
+            layer_skill.skill.name,
+            layer_skill.layer,
+            layer_skill.skill.path,
+            _readiness(snapshot, layer_skill),
+            description=layer_skill.skill.description,
+            category=layer_skill.skill.metadata.get("category"),
+            tokens=_tokens(snapshot, layer_skill.skill.name, counter),
             exact=counter.exact,
             errors=_count(problems, Severity.ERROR),
             warnings=_count(problems, Severity.WARNING),
         )
     for layer in snapshot.layers.layers:
         for file in layer.files:
-            if file.kind != "skill" or file.path in used or file.status == "missing":
+            if file.kind != "skill" or file.path in used_skills or file.status == "missing":
                 continue
             problems = _problems(snapshot, file.path)
             errors = _count(problems, Severity.ERROR)
@@ -120,10 +120,10 @@ def listed_skills(snapshot: Snapshot) -> Iterator[ListedSkill]:
             )
 
 
-def _readiness(snapshot: Snapshot, one: LayerSkill) -> str:
-    if not _text(snapshot, one.skill.name):
+def _readiness(snapshot: Snapshot, layer_skill: LayerSkill) -> str:
+    if not _text(snapshot, layer_skill.skill.name):
         return "has no text"
-    return snapshot.contents.lacks(one.skill) or "ready"
+    return snapshot.contents.lacks(layer_skill.skill) or "ready"
 
 
 # ---------------------------------------------------------------- actions
@@ -132,7 +132,7 @@ def _readiness(snapshot: Snapshot, one: LayerSkill) -> str:
 def _list(snapshot: Snapshot, options: argparse.Namespace) -> int:
     skills = list(listed_skills(snapshot))
     if options.json:
-        output.json_value({"skills": [msgspec.to_builtins(one) for one in skills]})
+        output.json_value({"skills": [msgspec.to_builtins(skill) for skill in skills]})
         return 0
     if not skills:
         output.complain(
@@ -140,15 +140,17 @@ def _list(snapshot: Snapshot, options: argparse.Namespace) -> int:
             f"{snapshot.folder} has no skills; write one to .nexus3/skills/NAME/SKILL.md (docs/skills.md).",
         )
         return 0
-    tokens = ["" if one.tokens is None else f"{'' if one.exact else '≈'}{one.tokens:,}" for one in skills]
-    columns = [
-        Column("skill", [visible_line(one.name) for one in skills]),
-        Column("layer", [visible_line(one.layer) for one in skills], worth=0, least=LEAST_PATH),
-        Column("tokens", tokens, worth=1, justify="right"),
-        Column("readiness", [one.readiness for one in skills], least=LEAST_PATH),
+    tokens = [
+        "" if skill.tokens is None else f"{'' if skill.exact else '≈'}{skill.tokens:,}" for skill in skills
     ]
-    if any(one.errors or one.warnings for one in skills):
-        columns.insert(3, Column("problems", [_problem_counts(one) for one in skills], worth=2))
+    columns = [
+        Column("skill", [visible_line(skill.name) for skill in skills]),
+        Column("layer", [visible_line(skill.layer) for skill in skills], worth=0, least=LEAST_PATH),
+        Column("tokens", tokens, worth=1, justify="right"),
+        Column("readiness", [skill.readiness for skill in skills], least=LEAST_PATH),
+    ]
+    if any(skill.errors or skill.warnings for skill in skills):
+        columns.insert(3, Column("problems", [_problem_counts(skill) for skill in skills], worth=2))
     print_columns(columns)
     return 0
 
@@ -160,33 +162,33 @@ def _problem_counts(skill: ListedSkill) -> str:
 
 def _show(snapshot: Snapshot, options: argparse.Namespace) -> int:
     """Print the SKILL.md that counts, else the unused ones of this name with the reasons."""
-    skills = [one for one in listed_skills(snapshot) if one.name == options.name]
+    skills = [skill for skill in listed_skills(snapshot) if skill.name == options.name]
     if not skills:
         active_skills(snapshot, [options.name])  # raises, with a similar name
-    one = skills[0]
+    shown_skill = skills[0]
     text = next(
         file.text or ""
         for layer in snapshot.layers.layers
         for file in layer.files
-        if file.kind == "skill" and file.path == one.path
+        if file.kind == "skill" and file.path == shown_skill.path
     )
-    problems = _problems(snapshot, one.path)
+    problems = _problems(snapshot, shown_skill.path)
     if options.json:
         output.json_value(
             {
-                **msgspec.to_builtins(one),
+                **msgspec.to_builtins(shown_skill),
                 "text": text,
-                "problems": [{"code": each.code, "message": each.message} for each in problems],
+                "problems": [{"code": problem.code, "message": problem.message} for problem in problems],
             }
         )
-        return 1 if one.errors else 0
-    output.line(f"── {one.path} ({one.layer}, {one.readiness})")
+        return 1 if shown_skill.errors else 0
+    output.line(f"── {shown_skill.path} ({shown_skill.layer}, {shown_skill.readiness})")
     output.data(text if text.endswith("\n") else text + "\n")
     for problem in problems:
         output.page(f"\n{format_frame(problem, text, is_private=output.is_read_by_person())}\n")
-    for other in skills[1:]:
-        output.line(f"── not used: {other.path} ({other.layer}, {other.readiness})")
-    return 1 if one.errors else 0
+    for unused_skill in skills[1:]:
+        output.line(f"── not used: {unused_skill.path} ({unused_skill.layer}, {unused_skill.readiness})")
+    return 1 if shown_skill.errors else 0
 
 
 def _use(snapshot: Snapshot, options: argparse.Namespace) -> int:
@@ -205,7 +207,7 @@ def _use(snapshot: Snapshot, options: argparse.Namespace) -> int:
 def _text(snapshot: Snapshot, name: str) -> str:
     """The text of an activated skill; empty if it has none. RequestError, code unknown-skill."""
     parts = skill_bodies(snapshot.layers, active_skills(snapshot, [name]))
-    return "".join(piece.text for part in parts for piece in part.pieces)
+    return "".join(piece.text for block in parts for piece in block.pieces)
 
 
 def _tokens(snapshot: Snapshot, name: str, counter: TokenCounter) -> int:

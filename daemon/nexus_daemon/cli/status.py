@@ -83,28 +83,30 @@ def _describe_daemon(state: dict[str, Any]) -> Iterator[tuple[str, str]]:
     if "rssBytes" in state:
         minutes = state["uptimeSeconds"] / 60
         facts += [f"{minutes:,.0f} min", f"{state['rssBytes'] / 1e6:,.0f} MB"]
-        facts += [output.counted(len({one["uri"] for one in state["folders"]}), "folder")]
+        facts += [output.counted(len({folder["uri"] for folder in state["folders"]}), "folder")]
         facts += [output.counted(state["sessions"], "session"), output.counted(state["agents"], "agent")]
     yield "daemon", ", ".join(facts)
-    for one in clients:
-        waits = [output.counted(one["running"], "request") + " running"] if one["running"] else []
-        waits += [f"{one['unreadBytes']:,} bytes unread"] if one["unreadBytes"] else []
-        folders = ", ".join(urllib.parse.unquote(uri.removeprefix("file://")) for uri in one["folders"])
-        yield "  window", ": ".join(filter(None, (one["name"], folders or "no folder", *waits)))
-    for one in state.get("assistants", ()):
-        yield "  session", f"{one['assistant']}, {one['state']}: {one['folder']}"
+    for window in clients:
+        waits = [output.counted(window["running"], "request") + " running"] if window["running"] else []
+        waits += [f"{window['unreadBytes']:,} bytes unread"] if window["unreadBytes"] else []
+        folders = ", ".join(urllib.parse.unquote(uri.removeprefix("file://")) for uri in window["folders"])
+        yield "  window", ": ".join(filter(None, (window["name"], folders or "no folder", *waits)))
+    for session in state.get("assistants", ()):
+        yield "  session", f"{session['assistant']}, {session['state']}: {session['folder']}"
 
 
 def _state(snapshot: Snapshot) -> dict[str, Any]:
-    layers = [one for one in snapshot.layers.layers if any(file.status != "missing" for file in one.files)]
+    layers = [
+        layer for layer in snapshot.layers.layers if any(file.status != "missing" for file in layer.files)
+    ]
     spent = usage_of(snapshot, ContextManager())
-    counts = [sum(one.severity == level for one in snapshot.problems) for level in (_ERROR, _WARNING)]
+    counts = [sum(problem.severity == level for problem in snapshot.problems) for level in (_ERROR, _WARNING)]
     return {
         "version": __version__,
         "protocol": PROTOCOL,
         "folder": snapshot.folder,
-        "layers": [one.name for one in layers],
-        "files": sum(file.status == "loaded" for one in layers for file in one.files),
+        "layers": [layer.name for layer in layers],
+        "files": sum(file.status == "loaded" for layer in layers for file in layer.files),
         "skills": len(snapshot.layers.skills),
         "errors": counts[0],
         "warnings": counts[1],
@@ -124,18 +126,20 @@ def _state(snapshot: Snapshot) -> dict[str, Any]:
 def _capabilities(snapshot: Snapshot, state: dict[str, Any]) -> dict[str, Any]:
     """What the folder offers a model, condensed: skills by category, servers, credentials by name."""
     lacks, skills = snapshot.contents.lacks, dict[str, dict[str, str]]()
-    for one in snapshot.layers.skills:
-        category = skills.setdefault(one.skill.metadata.get("category", ""), {})
-        category[one.skill.name] = lacks(one.skill) or "ready"
+    for layer_skill in snapshot.layers.skills:
+        category = skills.setdefault(layer_skill.skill.metadata.get("category", ""), {})
+        category[layer_skill.skill.name] = lacks(layer_skill.skill) or "ready"
     servers = [server for server in snapshot.layers.servers if server.shadowed_by is None]
     credentials = snapshot.contents.credentials
     return {
         **{name: state[name] for name in ("version", "folder", "tokens", "errors", "warnings")},
         "skills": skills,
-        "servers": {one.name: lacks(one) or "ready" if one.enabled else "disabled" for one in servers},
+        "servers": {
+            server.name: lacks(server) or "ready" if server.enabled else "disabled" for server in servers
+        },
         "credentials": {
-            "configured": [one.variable for one in credentials if one.configured],
-            "broken": [one.variable for one in credentials if not one.configured],
+            "configured": [credential.variable for credential in credentials if credential.configured],
+            "broken": [credential.variable for credential in credentials if not credential.configured],
         },
         "sessions": state["ledger"]["sessions"],
     }

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import argparse
     from typing import Any
 
-MOST = 1024 * 1024  # bytes of its JSON; 2,000 are usual
+MOST_BYTES = 1024 * 1024  # bytes of its JSON; 2,000 are usual
 MILLION = 1_000_000  # tokens of a window that the model's name states
 
 EPILOG = """\
@@ -36,7 +36,7 @@ def arguments(_: "argparse.ArgumentParser") -> None:
 def run(_: "argparse.Namespace | None" = None) -> int:
     """Read the JSON of Claude Code from standard input, and print the line."""
     try:
-        data = sys.stdin.buffer.read(MOST)
+        data = sys.stdin.buffer.read(MOST_BYTES)
         line = describe(json.loads(data), now=time.time())
     except (OSError, ValueError, RecursionError):
         line = ""
@@ -51,36 +51,40 @@ def describe(status: object, *, now: float) -> str:
     window, cache = _table(status, "context_window"), _table(status, "prompt_cache")
     usage = _table(window, "current_usage")
     read, written = _number(usage, "cache_read_input_tokens"), _number(usage, "cache_creation_input_tokens")
-    sent = _number(usage, "input_tokens") + read + written
+    sent_tokens = _number(usage, "input_tokens") + read + written
     size = max(_number(window, "context_window_size"), MILLION if "[1m]" in _model(status) else 0)
     parts = []
-    if not sent and size:  # nothing was sent yet, or not since a compaction
+    if not sent_tokens and size:  # nothing was sent yet, or not since a compaction
         share = _number(window, "used_percentage")
         parts.append(f"{share:.0f}% of {size:,.0f}" if share else f"0 of {size:,.0f}")
-    if sent:
-        parts.append(_window(sent, size))
-        share = round(100 * read / sent) if read == sent else min(round(100 * read / sent), 99)
-        parts.append(f"{share}% cached{_warmth(cache, sent, now)}")
+    if sent_tokens:
+        parts.append(_window(sent_tokens, size))
+        share = (
+            round(100 * read / sent_tokens)
+            if read == sent_tokens
+            else min(round(100 * read / sent_tokens), 99)
+        )
+        parts.append(f"{share}% cached{_warmth(cache, sent_tokens, now)}")
     cost = _number(_table(status, "cost"), "total_cost_usd")
     if cost:
         parts.append(f"${cost:,.2f}")
     return " · ".join(parts)
 
 
-def _window(sent: float, size: float) -> str:
-    if not size or sent > size:  # a size that cannot be is not shown
-        return f"{sent:,.0f} tokens"
-    return f"{sent:,.0f} of {size:,.0f} ({sent / size:.0%})"
+def _window(sent_tokens: float, size: float) -> str:
+    if not size or sent_tokens > size:  # a size that cannot be is not shown
+        return f"{sent_tokens:,.0f} tokens"
+    return f"{sent_tokens:,.0f} of {size:,.0f} ({sent_tokens / size:.0%})"
 
 
-def _warmth(cache: "dict[str, Any]", sent: float, now: float) -> str:
+def _warmth(cache: "dict[str, Any]", sent_tokens: float, now: float) -> str:
     """When the cache goes cold, or what that costs already."""
     expires = _number(cache, "expires_at")
     if not expires:
         return ""
     if expires > now and cache.get("warm") is not False:
         return f", cold at {time.strftime('%H:%M', time.localtime(expires))}"
-    again = _number(cache, "recache_tokens_if_cold") or sent
+    again = _number(cache, "recache_tokens_if_cold") or sent_tokens
     return f", now cold: the next turn writes {again:,.0f}"
 
 

@@ -44,9 +44,9 @@ def answer(options: argparse.Namespace) -> tuple[str, bool]:
         scope = _scope(options, arguments)
         tool = _tool(options.tool)
         cancellation.check()
-        whole = tool(scope)
+        tool_answer = tool(scope)
         text = page_text(
-            whole, assistant=scope.assistant, most=options.max_tokens, page=arguments.get("page", 1)
+            tool_answer, assistant=scope.assistant, most=options.max_tokens, page=arguments.get("page", 1)
         )
     except RequestError as error:
         return visible(redact(str(error))), True
@@ -114,8 +114,8 @@ def _check_value(tool: str, name: str, value: Any) -> None:
     if choices is not None and value not in choices:
         raise _bad(f"`{name}` of {tool} is {value[:60]!r}. It must be one of: {', '.join(choices)}.")
     if len(value) > definitions.LONGEST_TEXT:
-        most = f"{definitions.LONGEST_TEXT:,} characters"
-        raise _bad(f"`{name}` of {tool} has {len(value):,} characters. It may have {most}.")
+        limit = f"{definitions.LONGEST_TEXT:,} characters"
+        raise _bad(f"`{name}` of {tool} has {len(value):,} characters. It may have {limit}.")
 
 
 def _scope(options: argparse.Namespace, arguments: dict[str, Any]) -> CallScope:
@@ -129,7 +129,7 @@ def _scope(options: argparse.Namespace, arguments: dict[str, Any]) -> CallScope:
     if "\0" in named:
         raise _bad("`path` has a NUL character, which no path can have.")
     path = real_path(os.path.join(roots[0], os.path.expanduser(named) if named.startswith("~/") else named))
-    root = next((each for each in roots if is_beneath(path, each)), None)
+    root = next((candidate for candidate in roots if is_beneath(path, candidate)), None)
     if root is None:
         raise _bad(f"`path` leads out of the workspace, {', '.join(roots)}. Name a path in it.")
     if not exists(path):

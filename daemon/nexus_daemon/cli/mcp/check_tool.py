@@ -43,21 +43,23 @@ def check_configuration(scope: CallScope) -> ToolAnswer:
 
 
 def _explain(scope: CallScope, what: str, name: str | None) -> ToolAnswer:
-    """What views do with one thing; of files only with those of the folder, as a model asks."""
+    """Explain what views do with a subject. A model asks, so only files of the folder are explained."""
     here = surroundings_at(scope.path)
     subject = read_subject(what, here, Disk())
     if isinstance(subject, FileLine) and not is_within(subject.path, scope.folder):
         raise RequestError(f"{what} is not in this folder.", code="bad-argument")
     scene = Scene(here, Disk(), read(Path(scope.path)), encoding="utf-16", now=datetime.now(UTC))
-    wanted = (*PROGRAMS, NEXUS) if name == ALL else None if name is None else (name,)
-    answers = build(what, scene, wanted).answers
-    return ToolAnswer(f"{what} in {scope.path}:", tuple("\n".join(answer_lines(each)) for each in answers))
+    requested_views = (*PROGRAMS, NEXUS) if name == ALL else None if name is None else (name,)
+    answers = build(what, scene, requested_views).answers
+    return ToolAnswer(
+        f"{what} in {scope.path}:", tuple("\n".join(answer_lines(answer)) for answer in answers)
+    )
 
 
 def _checks(
     scope: CallScope, name: str | None
 ) -> Iterator[tuple[str, tuple[Problem, ...], Mapping[str, str]]]:
-    """The reader, the problems, and the texts that they are in: of Nexus, and of assistants."""
+    """Check as Nexus and as assistants: yields the reader, its problems, and the texts with the problems."""
     folder = read(Path(scope.path))
     ignore = folder.effective.get(SETTING) or ()
     if name in (None, NEXUS):
@@ -68,8 +70,8 @@ def _checks(
     if name == ALL:
         names = tuple(PROGRAMS)
     elif name != NEXUS:
-        names = tuple(each for each in (name or scope.assistant,) if each is not None)
-    for each in names:
-        profile = read_profile(each, surroundings_at(scope.path), counted=False)
+        names = tuple(program_name for program_name in (name or scope.assistant,) if program_name is not None)
+    for program_name in names:
+        profile = read_profile(program_name, surroundings_at(scope.path), counted=False)
         heard = without_silenced(profile.problems, profile.texts, ignore, profile.folder)
         yield profile.assistant.title, heard.problems, profile.texts

@@ -37,12 +37,12 @@ def show_context(scope: CallScope) -> ToolAnswer:
 def _describe_assistant(scope: CallScope, name: str) -> ToolAnswer:
     profile = read_profile(name, surroundings_at(scope.path))
     assistant = profile.assistant
-    whose = "You read" if name == scope.assistant else f"{assistant.title} reads"
+    reader = "You read" if name == scope.assistant else f"{assistant.title} reads"
     rules = f"rules of {assistant.title} {assistant.version}"
     if assistant.verified == "documentation":
         rules = f"by documentation of {assistant.version}"
     total = f"{_tokens(profile.total, profile)} tokens of files with every request"
-    title = f"{whose} {total} in {scope.path} ({rules}):"
+    title = f"{reader} {total} in {scope.path} ({rules}):"
     return ToolAnswer(title, tuple(_lines(profile, scope.folder)) or ("no file.",))
 
 
@@ -55,14 +55,14 @@ def _lines(profile: Profile, folder: str) -> Iterator[str]:
         if words:
             yield f"{_tokens(words, profile)} words around {block.kind}, in the {_ROLES[block.place]}"
     for later in profile.later:
-        place = short_path(later.path, folder)
-        yield f"later: {place} ({_tokens(later.tokens, profile)} tokens), sent {later.when}"
+        path = short_path(later.path, folder)
+        yield f"later: {path} ({_tokens(later.tokens, profile)} tokens), sent {later.when}"
     for ignored in profile.ignored:
         yield f"not read: {short_path(ignored.path, folder)}: {ignored.reason}"
     for server in profile.servers:
         reason = f": {server.reason}" if server.reason is not None else ""
-        place = f"{server.name} ({server.scope}, {short_path(server.path, folder)})"
-        yield f"MCP server {place} {STARTS[server.start]}{reason}"
+        server_text = f"{server.name} ({server.scope}, {short_path(server.path, folder)})"
+        yield f"MCP server {server_text} {STARTS[server.start]}{reason}"
     problems = sum(problem.severity <= Severity.WARNING for problem in profile.problems)
     if problems:
         count = output.counted(problems, "problem")
@@ -87,19 +87,21 @@ def _tokens(count: int, profile: Profile) -> str:
 
 def _describe_readers(scope: CallScope) -> ToolAnswer:
     result = who_reads_what(surroundings_at(scope.folder))
-    place = short_path(scope.path, scope.folder)
-    row = next((each for each in result.files if os.path.realpath(each.path) == scope.path), None)
+    path = short_path(scope.path, scope.folder)
+    row = next(
+        (reader_row for reader_row in result.files if os.path.realpath(reader_row.path) == scope.path), None
+    )
     if row is None:
-        return ToolAnswer(f"No assistant loads {place} as instructions in {scope.folder}.")
-    return ToolAnswer(f"Who reads {place}:", tuple(_uses(row, result.profiles)))
+        return ToolAnswer(f"No assistant loads {path} as instructions in {scope.folder}.")
+    return ToolAnswer(f"Who reads {path}:", tuple(_uses(row, result.profiles)))
 
 
 def _uses(row: FileReaders, profiles: Sequence[Profile]) -> Iterator[str]:
     for profile in profiles:
         use = row.uses[profile.assistant.name]
         mark = "" if use.exact else "≈"
-        sent = f"{mark}{use.tokens:,} tokens in every request" if use.tokens else use.use
-        text = "not read" if use.use == "unread" else sent
+        sent_text = f"{mark}{use.tokens:,} tokens in every request" if use.tokens else use.use
+        text = "not read" if use.use == "unread" else sent_text
         reason = f". {use.reason}" if use.reason is not None else ""
         if use.use == "cut":
             reason = f" ({use.reason})"
@@ -108,7 +110,7 @@ def _uses(row: FileReaders, profiles: Sequence[Profile]) -> Iterator[str]:
 
 def _describe_all(scope: CallScope) -> ToolAnswer:
     result = who_reads_what(surroundings_at(scope.path))
-    totals = (f"{each.assistant.title} {_tokens(each.total, each)}" for each in result.profiles)
+    totals = (f"{profile.assistant.title} {_tokens(profile.total, profile)}" for profile in result.profiles)
     lines = []
     for row in result.files:
         uses = [
@@ -138,11 +140,12 @@ def _describe_nexus(scope: CallScope) -> ToolAnswer:
     spent: dict[str, int] = {}
     for fragment, tokens in zip(prompt.fragments, fragment_tokens(prompt, counter), strict=True):
         is_ours = fragment.path is None or is_within(fragment.path, str(texts.DIRECTORY.parents[1]))
-        place = "text of Nexus" if is_ours else short_path(fragment.path or "", scope.folder)
-        spent[place] = spent.get(place, 0) + tokens
-    lines = [f"{mark}{tokens:,} {place}" for place, tokens in spent.items()]
+        source = "text of Nexus" if is_ours else short_path(fragment.path or "", scope.folder)
+        spent[source] = spent.get(source, 0) + tokens
+    lines = [f"{mark}{tokens:,} {source}" for source, tokens in spent.items()]
     lines += [
-        f"not read: {short_path(each.path, scope.folder)}: {each.reason}" for each in snapshot.layers.not_read
+        f"not read: {short_path(skipped.path, scope.folder)}: {skipped.reason}"
+        for skipped in snapshot.layers.not_read
     ]
     total = f"{mark}{sum(spent.values()):,} tokens"
     return ToolAnswer(f"The system prompt of the user's own chats with Nexus has {total} here:", tuple(lines))

@@ -70,7 +70,7 @@ def query_memory(scope: CallScope) -> ToolAnswer:
     if not entries:
         return ToolAnswer(f"Nothing of the kind `{kind}` is remembered here yet.")
     titles = {"important": "Exchanges that mattered:", "summaries": "Summaries:", "notes": "Notes:"}
-    return ToolAnswer(titles[kind], tuple(_entry(each) for each in entries))
+    return ToolAnswer(titles[kind], tuple(_entry(entry) for entry in entries))
 
 
 def add_memory(scope: CallScope) -> ToolAnswer:
@@ -107,7 +107,9 @@ def _sessions(ledger: Ledger, scope: CallScope) -> list[Session]:
 
 def _session(sessions: list[Session], name: str) -> Session:
     begun = sessions_that_begin(sessions, name)
-    session = next((each for each in sessions if each.name == name), begun[0] if len(begun) == 1 else None)
+    session = next(
+        (candidate for candidate in sessions if candidate.name == name), begun[0] if len(begun) == 1 else None
+    )
     if session is None:
         names = session_names(begun or sessions)
         raise RequestError(
@@ -120,14 +122,14 @@ def _list(sessions: list[Session], scope: CallScope) -> ToolAnswer:
     if not sessions:
         return ToolAnswer(_NOTHING)
     lines = (
-        f"{each.name!r}{_place(each, scope)}: {output.counted(each.head.seq, 'turn')}, "
-        f"{each.sent_tokens:,} tokens, changed {each.updated[:16]}"
-        for each in sessions
+        f"{session.name!r}{_location(session, scope)}: {output.counted(session.head.seq, 'turn')}, "
+        f"{session.sent_tokens:,} tokens, changed {session.updated[:16]}"
+        for session in sessions
     )
     return ToolAnswer("Conversations of this folder; give `query`, or `session` to read one:", tuple(lines))
 
 
-def _place(session: Session, scope: CallScope) -> str:
+def _location(session: Session, scope: CallScope) -> str:
     workspace = workspace_of(scope.folder)
     return "" if session.workspace == workspace else f" in {short_path(session.workspace, workspace)}"
 
@@ -140,9 +142,9 @@ def _search(ledger: Ledger, sessions: list[Session], scope: CallScope, *, only: 
     folders = dict.fromkeys(session.workspace for session in sessions)
     blocks = []
     for folder in islice(folders, MOST_FOLDERS):
-        place = "" if folder == workspace_of(scope.folder) else f", {short_path(folder, scope.folder)}"
+        location = "" if folder == workspace_of(scope.folder) else f", {short_path(folder, scope.folder)}"
         entries = levels.across(folder, scope.arguments["query"], limit=MOST_HITS, only=only)
-        blocks += [_entry(each, place) for each in entries]
+        blocks += [_entry(entry, location) for entry in entries]
     if not blocks:
         return ToolAnswer(
             "No message of an earlier conversation in this folder matches. Try fewer or other words."
@@ -152,32 +154,32 @@ def _search(ledger: Ledger, sessions: list[Session], scope: CallScope, *, only: 
     return ToolAnswer("Messages that match; `session` and `turn` read on from there:", tuple(blocks))
 
 
-def _entry(entry: Entry, place: str = "") -> str:
+def _entry(entry: Entry, location: str = "") -> str:
     turn = f", turn {entry.seq}" if entry.seq else ""
     created = f", {entry.created[:16]}" if entry.created else ""
-    return f"[session {entry.session!r}{turn}{created}{place}] {entry.text.strip()}"
+    return f"[session {entry.session!r}{turn}{created}{location}] {entry.text.strip()}"
 
 
 # ---------------------------------------------------------------- reading
 
 
 def _read(ledger: Ledger, session: Session, scope: CallScope) -> ToolAnswer:
-    first = scope.arguments.get("turn", 1)
-    if first > session.head.seq:
+    first_turn = scope.arguments.get("turn", 1)
+    if first_turn > session.head.seq:
         raise RequestError(
             f"The conversation {session.name!r} has {output.counted(session.head.seq, 'turn')}.",
             code="bad-argument",
         )
-    messages = list(islice(_messages(ledger, session, first), MOST_MESSAGES + 1))
+    messages = list(islice(_messages(ledger, session, first_turn), MOST_MESSAGES + 1))
     lines = [f"[turn {seq}] {message.role}: {_line(message)}" for seq, message in messages[:MOST_MESSAGES]]
     if len(messages) > MOST_MESSAGES:
         lines.append(f"More follows: read on from turn {messages[MOST_MESSAGES][0]}.")
-    return ToolAnswer(f"The conversation {session.name!r} from turn {first} on:", tuple(lines))
+    return ToolAnswer(f"The conversation {session.name!r} from turn {first_turn} on:", tuple(lines))
 
 
-def _messages(ledger: Ledger, session: Session, first: int) -> Iterator[tuple[int, Message]]:
+def _messages(ledger: Ledger, session: Session, first_turn: int) -> Iterator[tuple[int, Message]]:
     """The messages from a turn on, each with the number of its turn."""
-    for turn in ledger.turns(session.workspace, session.name, last=session.head.seq - first + 1):
+    for turn in ledger.turns(session.workspace, session.name, last=session.head.seq - first_turn + 1):
         for message in turn.messages:
             yield turn.seq, message
 

@@ -18,9 +18,9 @@ def print_cost(*, as_json: bool) -> int:
         output.json_value(rows)
         return 0
     for row in rows:
-        counts = "  ".join(f"{each['mark'] + format(each['tokens'], ','):>7}" for each in row["counts"])
+        counts = "  ".join(f"{count['mark'] + format(count['tokens'], ','):>7}" for count in row["counts"])
         output.line(f"{counts}  {row['name']}")
-    titles = "  ".join(f"{each['assistant']} ({each['counter']})" for each in rows[-1]["counts"])
+    titles = "  ".join(f"{count['assistant']} ({count['counter']})" for count in rows[-1]["counts"])
     output.line(f"tokens in every request of: {titles}")
     return 0
 
@@ -40,13 +40,13 @@ def cost() -> list[dict[str, Any]]:
 
 
 def model_text(tool: dict[str, Any]) -> str:
-    """What a model gets of a definition: its name with the server's, its description and its schema."""
-    sent = {
+    """Return the part of a tool definition that a model gets: its full name, description and schema."""
+    definition = {
         "name": f"mcp__nexus__{tool['name']}",
         "description": tool["description"],
         "input_schema": tool["inputSchema"],
     }
-    return json.dumps(sent, ensure_ascii=False)
+    return json.dumps(definition, ensure_ascii=False)
 
 
 def _counts(texts: list[str]) -> list[dict[str, Any]]:

@@ -33,7 +33,7 @@ def search_knowledge(scope: CallScope) -> ToolAnswer:
     if not passages:
         return ToolAnswer("No passage of the knowledge base matches. Try fewer or other words.")
     return ToolAnswer(
-        "Passages of the knowledge base, best first:", tuple(_passage(each, scope) for each in passages)
+        "Passages of the knowledge base, best first:", tuple(_passage(passage, scope) for passage in passages)
     )
 
 

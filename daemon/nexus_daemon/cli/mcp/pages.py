@@ -32,27 +32,27 @@ def page_text(answer: ToolAnswer, *, assistant: str | None, most: int, page: int
     """A page, counted for the model of the assistant. RequestError if there is no such page."""
     counter = counter_for(_model(assistant))
     title = _harmless(answer.title)
-    room = max(most - counter.count(title) - _FOOTER, 1)
-    pages = list(_pages(answer, counter, room))
+    max_tokens = max(most - counter.count(title) - _FOOTER, 1)
+    pages = list(_pages(answer, counter, max_tokens))
     if page > len(pages):
         raise RequestError(f"There is no page {page}. The last one is {len(pages)}.", code="bad-argument")
-    parts = [title, *pages[page - 1]]
+    paragraphs = [title, *pages[page - 1]]
     if len(pages) > 1:
         more = f" Call again with page {page + 1} for more." if page < len(pages) else ""
-        parts.append(f"Page {page} of {len(pages)}.{more}")
-    return "\n".join(part for part in parts if part)
+        paragraphs.append(f"Page {page} of {len(pages)}.{more}")
+    return "\n".join(paragraph for paragraph in paragraphs if paragraph)
 
 
-def _pages(answer: ToolAnswer, counter: TokenCounter, room: int) -> Iterator[list[str]]:
+def _pages(answer: ToolAnswer, counter: TokenCounter, max_tokens: int) -> Iterator[list[str]]:
     items: list[str] = []
     size = 0
     for item in answer.items:
         text = _harmless(item[:_LONGEST])
         tokens = counter.count(text) + 1
-        if tokens > room:
-            text = _shortened(text, counter, room)
-            tokens = room
-        if items and size + tokens > room:
+        if tokens > max_tokens:
+            text = _shortened(text, counter, max_tokens)
+            tokens = max_tokens
+        if items and size + tokens > max_tokens:
             yield items
             items, size = [], 0
         items.append(text)
@@ -60,16 +60,16 @@ def _pages(answer: ToolAnswer, counter: TokenCounter, room: int) -> Iterator[lis
     yield items
 
 
-def _shortened(text: str, counter: TokenCounter, room: int) -> str:
+def _shortened(text: str, counter: TokenCounter, max_tokens: int) -> str:
     """The beginning of a text that fits, with a mark."""
-    least, most = 0, len(text)
-    while least < most:
-        middle = (least + most + 1) // 2
-        if counter.count(text[:middle] + _CUT) + 1 <= room:
-            least = middle
+    shortest, longest = 0, len(text)
+    while shortest < longest:
+        middle = (shortest + longest + 1) // 2
+        if counter.count(text[:middle] + _CUT) + 1 <= max_tokens:
+            shortest = middle
         else:
-            most = middle - 1
-    return text[:least] + _CUT
+            longest = middle - 1
+    return text[:shortest] + _CUT
 
 
 def _harmless(text: str) -> str:
@@ -77,4 +77,7 @@ def _harmless(text: str) -> str:
 
 
 def _model(assistant: str | None) -> str:
-    return next((each.model for each in ASSISTANTS if each.name == assistant), _OTHER_MODEL)
+    return next(
+        (assistant_rules.model for assistant_rules in ASSISTANTS if assistant_rules.name == assistant),
+        _OTHER_MODEL,
+    )

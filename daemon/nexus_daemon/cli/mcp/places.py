@@ -18,10 +18,10 @@ def surroundings_at(directory: str) -> Surroundings:
 
 def describe_problem(problem: Problem, texts: Mapping[str, str], folder: str) -> str:
     """A problem as a line: severity, file, line and column from 1, what is wrong, how to fix it."""
-    place = short_path(problem.path, folder)
+    location = short_path(problem.path, folder)
     text = texts.get(problem.path)
     if text is not None:
         line, column = LineIndex(text).position(problem.span.start)
-        place += f":{line + 1}:{column + 1}"
+        location += f":{line + 1}:{column + 1}"
     fix = f" Fix: {problem.fix.title}." if problem.fix is not None else ""
-    return f"{problem.severity.name.lower()} {place}: {problem.message} ({problem.code}){fix}"
+    return f"{problem.severity.name.lower()} {location}: {problem.message} ({problem.code}){fix}"

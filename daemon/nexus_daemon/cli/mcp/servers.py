@@ -73,18 +73,18 @@ def _list(client: "FolderClient", options: argparse.Namespace) -> int:
         return 0
     print_columns(
         [
-            Column("server", [visible_line(each.name) for each in result.servers]),
-            Column("state", [STATES.get(each.state, each.state) for each in result.servers], worth=5),
-            Column("tools", [_count(each) for each in result.servers], worth=4, justify="right"),
-            Column("tokens", [_tokens(each) for each in result.servers], worth=3, justify="right"),
-            Column("called", [_last_call(each) for each in result.servers], worth=1),
-            Column("starts", [_target(each) for each in result.servers], worth=2),
-            Column("file", [short_path(uri_to_path(each.uri) or each.uri) for each in result.servers]),
+            Column("server", [visible_line(server.name) for server in result.servers]),
+            Column("state", [STATES.get(server.state, server.state) for server in result.servers], worth=5),
+            Column("tools", [_count(server) for server in result.servers], worth=4, justify="right"),
+            Column("tokens", [_tokens(server) for server in result.servers], worth=3, justify="right"),
+            Column("called", [_last_call(server) for server in result.servers], worth=1),
+            Column("starts", [_target(server) for server in result.servers], worth=2),
+            Column("file", [short_path(uri_to_path(server.uri) or server.uri) for server in result.servers]),
         ]
     )
-    for each in result.servers:
-        if each.error is not None:
-            output.complain("mcp", f"{visible_line(each.name)}: {visible_line(each.error)}")
+    for server in result.servers:
+        if server.error is not None:
+            output.complain("mcp", f"{visible_line(server.name)}: {visible_line(server.error)}")
     if result.summary is not None:
         output.line(result.summary)
     return 0
@@ -118,8 +118,8 @@ def _approve(client: "FolderClient", options: argparse.Namespace) -> int:
         client.uri, name=server.name, hash=server.hash or "", pin=server.pin if is_change else None
     )
     client.ask(mcp.approve, params)
-    what = "what it offers now" if is_change else "exactly this, and nothing else"
-    output.line(f"{visible_line(server.name)} is approved: {what}.")
+    approved = "what it offers now" if is_change else "exactly this, and nothing else"
+    output.line(f"{visible_line(server.name)} is approved: {approved}.")
     return 0
 
 
@@ -183,8 +183,8 @@ def _call(client: "FolderClient", options: argparse.Namespace) -> int:
     else:
         for part in result.content:
             text = part.get("text")
-            other = f"({part.get('type')}: {part.get('mimeType') or 'data'})"
-            output.page(visible(text if isinstance(text, str) else other) + "\n")
+            placeholder = f"({part.get('type')}: {part.get('mimeType') or 'data'})"
+            output.page(visible(text if isinstance(text, str) else placeholder) + "\n")
     return 1 if result.is_error else 0
 
 
@@ -254,13 +254,13 @@ def _server(client: "FolderClient", name: str) -> protocol.ServerInfo:
     from nexus_daemon.api import mcp
 
     result = client.ask(mcp.servers, protocol.ServersParams(client.uri))
-    found = next((each for each in result.servers if each.name == name), None)
-    if found is None:
-        names = ", ".join(each.name for each in result.servers) or "none"
+    server = next((candidate for candidate in result.servers if candidate.name == name), None)
+    if server is None:
+        names = ", ".join(candidate.name for candidate in result.servers) or "none"
         raise RequestError(
             f"There is no MCP server {name!r} in this folder. There are: {names}.", code="unknown-server"
         )
-    return found
+    return server
 
 
 def _target(server: protocol.ServerInfo) -> str:

@@ -432,7 +432,7 @@ def run(options: argparse.Namespace) -> int:
 
 def take(options: argparse.Namespace, rest: list[str]) -> bool:
     """Accept words that look like options: those that a search excludes. False if they are wrong usage."""
-    if options.action != "search" or any(one.startswith("--") for one in rest):
+    if options.action != "search" or any(argument.startswith("--") for argument in rest):
         return False
     options.query += rest
     return True

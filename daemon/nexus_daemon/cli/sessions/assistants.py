@@ -46,11 +46,11 @@ def run_list(options: argparse.Namespace) -> int:
     return code
 
 
-def complain_of(found: AssistantSessions) -> None:
+def complain_of(listed: AssistantSessions) -> None:
     """Print what cannot be read: paths with the reason of each, or the setting that forbids it."""
-    if found.notice is not None:
-        note(found.notice)
-    complain_of_files(found.failures)
+    if listed.notice is not None:
+        note(listed.notice)
+    complain_of_files(listed.failures)
 
 
 def complain_of_files(failures: Sequence[tuple[str, str]]) -> None:
@@ -83,7 +83,7 @@ def _print(sessions: Sequence[AssistantSession], *, folders: bool) -> None:
 def describe_session(session: AssistantSession) -> str:
     """A session in a line: its program, what it is about, its window and its cost."""
     title = visible_line(redact(session.prompt or UNSTATED) + _fork(session))[:LONGEST_TITLE]
-    facts = [each for each in (_window(session), _cost(session.cost_usd)) if each != UNSTATED]
+    facts = [fact for fact in (_window(session), _cost(session.cost_usd)) if fact != UNSTATED]
     return " · ".join((f"{PROGRAMS[session.assistant].title} “{title}”", *facts))
 
 
@@ -92,11 +92,11 @@ def _fork(session: AssistantSession) -> str:
 
 
 def short_ids(ids: Sequence[str]) -> list[str]:
-    """The ids for people, cut where that leaves them different."""
+    """Cut ids for people to the shortest length at which they stay different."""
     length = LEAST_ID
-    while length < max(map(len, ids)) and len({each[:length] for each in ids}) < len(set(ids)):
+    while length < max(map(len, ids)) and len({session_id[:length] for session_id in ids}) < len(set(ids)):
         length += 1
-    return [visible_line(each[:length]) for each in ids]
+    return [visible_line(session_id[:length]) for session_id in ids]
 
 
 def _cost(dollars: float | None) -> str:
@@ -107,15 +107,19 @@ def _window(session: AssistantSession) -> str:
     """How much of its window the last request used."""
     if session.last is None:
         return UNSTATED
-    used = session.last.sent
+    used_tokens = session.last.sent
     if not session.window:
-        return f"{used:,}"
-    return f"{used:,} of {session.window:,} ({used / session.window:.0%})"
+        return f"{used_tokens:,}"
+    return f"{used_tokens:,} of {session.window:,} ({used_tokens / session.window:.0%})"
 
 
-def _cached(last: Usage | None) -> str:
+def _cached(last_usage: Usage | None) -> str:
     """The part of the last request that came from the provider's cache."""
-    return UNSTATED if last is None or not last.sent else f"{last.cache_read / last.sent:.0%}"
+    return (
+        UNSTATED
+        if last_usage is None or not last_usage.sent
+        else f"{last_usage.cache_read / last_usage.sent:.0%}"
+    )
 
 
 def _values(session: AssistantSession) -> dict[str, Any]:

@@ -32,8 +32,8 @@ def run_rename(options: argparse.Namespace) -> int:
 
 def run_delete(options: argparse.Namespace) -> int:
     with writing("sessions", options.folder) as client:
-        found = (client.find_session(name) for name in options.sessions)
-        sessions = {session.session: session for session in found}
+        named_sessions = (client.find_session(name) for name in options.sessions)
+        sessions = {session.session: session for session in named_sessions}
         if not options.yes:
             if not output.can_ask():
                 note("delete asks for confirmation, which needs a terminal; use --yes to delete without it.")
@@ -53,5 +53,5 @@ def _confirmed(sessions: Sequence[protocol.SessionInfo]) -> bool:
         output.beside(
             f"  {visible_line(session.session)}: {messages}, changed {output.local_time(session.updated)}\n"
         )
-    what = "this session" if len(sessions) == 1 else f"these {len(sessions):,} sessions"
-    return output.says_yes(f"Delete {what} for good?")
+    subject = "this session" if len(sessions) == 1 else f"these {len(sessions):,} sessions"
+    return output.says_yes(f"Delete {subject} for good?")

@@ -42,19 +42,29 @@ def run_list(options: argparse.Namespace) -> int:
         stored, place = list_stored(client), client.place()
     of_programs = find_sessions(place, folders)
     complain_of(of_programs)
-    conversations = [each for each in join(stored, of_programs) if belongs_to(each, folders)]
+    conversations = [
+        conversation for conversation in join(stored, of_programs) if belongs_to(conversation, folders)
+    ]
     # a deleted folder may still have sessions
     if not (conversations or options.all or files.is_dir(str(absolute(options.folder)))):
         note(f"{options.folder} is not a folder.")
         return 2
-    listed = [each for each in conversations if matches(each, options.program, options.since)]
+    listed = [
+        conversation
+        for conversation in conversations
+        if matches(conversation, options.program, options.since)
+    ]
     if options.json:
-        names = {each.kept for each in listed}
-        infos = [one for one in stored if ledger_session_of(one) in names and root in (None, path_of(one))]
+        names = {conversation.kept for conversation in listed}
+        infos = [
+            session
+            for session in stored
+            if ledger_session_of(session) in names and root in (None, path_of(session))
+        ]
         output.json_value(
             {
-                "sessions": [session_values(one, workspace) for one in infos],
-                "conversations": [conversation_values(each) for each in listed],
+                "sessions": [session_values(session, workspace) for session in infos],
+                "conversations": [conversation_values(conversation) for conversation in listed],
                 "total": _total(listed),
             }
         )
@@ -81,8 +91,8 @@ def folders_of(root: str | None) -> Folders:
 
 
 def _nothing(workspace: str, stored: Sequence[SessionInfo], place: Place, *, is_all: bool) -> str:
-    elsewhere = set() if is_all else {path_of(one) for one in stored}
-    elsewhere |= set() if is_all else {one.folder for one in find_sessions(place).sessions}
+    elsewhere = set() if is_all else {path_of(session) for session in stored}
+    elsewhere |= set() if is_all else {session.folder for session in find_sessions(place).sessions}
     if not elsewhere and not place.reads_conversations:
         return "Nexus itself has no sessions yet."
     if not elsewhere:
@@ -99,27 +109,36 @@ def _print(listed: Sequence[ListedConversation], root: str | None) -> None:
     total = _total(listed)
     tokens = f"{total['tokens']:,}" if several else ""
     columns = [
-        Column("session", short_ids([each.short_name for each in listed])),
+        Column("session", short_ids([conversation.short_name for conversation in listed])),
         Column(
             "title",
-            [_title(each) for each in listed],
+            [_title(conversation) for conversation in listed],
             least=LEAST_TITLE,
             footer=f"{len(listed):,} conversations" if several else "",
         ),
-        Column("program", [program_title(each.program) for each in listed], worth=4),
-        Column("last turn", [output.local_time(each.last_turn) for each in listed], worth=5),
-        Column("window", [tokens_of(each) for each in listed], worth=6, justify="right", footer=tokens),
+        Column("program", [program_title(conversation.program) for conversation in listed], worth=4),
+        Column("last turn", [output.local_time(conversation.last_turn) for conversation in listed], worth=5),
+        Column(
+            "window",
+            [tokens_of(conversation) for conversation in listed],
+            worth=6,
+            justify="right",
+            footer=tokens,
+        ),
         Column(
             "cost",
-            [dollars(each.cost) for each in listed],
+            [dollars(conversation.cost) for conversation in listed],
             worth=3,
             justify="right",
             footer=dollars(sum_costs(listed)) if several else "",
         ),
-        Column("kept", ["no" if each.kept is None else "yes" for each in listed], worth=2),
+        Column("kept", ["no" if conversation.kept is None else "yes" for conversation in listed], worth=2),
     ]
-    if any(each.folder != root for each in listed):
-        places = ["" if each.folder == root else short_path(each.folder or UNSTATED, root) for each in listed]
+    if any(conversation.folder != root for conversation in listed):
+        places = [
+            "" if conversation.folder == root else short_path(conversation.folder or UNSTATED, root)
+            for conversation in listed
+        ]
         columns.insert(3, Column("folder", places, worth=7 if root is None else 1, least=LEAST_TITLE))
     print_columns(columns)
 
@@ -150,7 +169,7 @@ def _total(listed: Sequence[ListedConversation]) -> dict[str, Any]:
     cost = sum_costs(listed)
     return {
         "conversations": len(listed),
-        "tokens": sum(each.tokens or 0 for each in listed),
+        "tokens": sum(conversation.tokens or 0 for conversation in listed),
         "costUsd": cost.usd,
         "costLacks": cost.lacks,
     }
@@ -158,12 +177,12 @@ def _total(listed: Sequence[ListedConversation]) -> dict[str, Any]:
 
 def conversation_values(conversation: ListedConversation) -> dict[str, Any]:
     """One conversation. `session` is its name in the ledger, `id` that of its program."""
-    kept, session = conversation.kept, conversation.session
+    ledger_session, session = conversation.kept, conversation.session
     return {
         "program": conversation.program,
         "id": conversation.id,
-        "session": None if kept is None else kept.name,
-        "thread": None if kept is None else kept.thread,
+        "session": None if ledger_session is None else ledger_session.name,
+        "thread": None if ledger_session is None else ledger_session.thread,
         "title": None if conversation.title is None else redact(conversation.title),
         "folder": conversation.folder,
         "lastTurn": conversation.last_turn,
@@ -172,7 +191,7 @@ def conversation_values(conversation: ListedConversation) -> dict[str, Any]:
         "window": None if session is None else session.window,
         "costUsd": conversation.cost.usd,
         "costLacks": conversation.cost.lacks,
-        "kept": kept is not None,
+        "kept": ledger_session is not None,
         "path": None if session is None else session.path,
         "parent": conversation.parent,
         "forkOf": conversation.fork_of,

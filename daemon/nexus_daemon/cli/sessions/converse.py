@@ -103,7 +103,7 @@ def _messages(options: argparse.Namespace) -> list[Message] | None:
     if options.messages is None:
         return [Message(options.role or "user", options.text)]
     contents = read_contents(options.messages)
-    if contents is None or any(one.severity is Severity.ERROR for one in contents.problems):
+    if contents is None or any(problem.severity is Severity.ERROR for problem in contents.problems):
         return None
     sessions = [session for session in contents.sessions if session.agent is None] or contents.sessions
     if len(sessions) != 1:

@@ -48,7 +48,7 @@ def run_backup(options: argparse.Namespace) -> int:
     with ledger_for(load_folder("."), writes=True) as ledger:
         try:
             sessions = ledger.upkeep.backup(path)
-            whole = ledger.notice is None
+            is_complete = ledger.notice is None
         except FileExistsError:
             note(f"{options.file} exists already; give another name.")
             return 1
@@ -56,7 +56,7 @@ def run_backup(options: argparse.Namespace) -> int:
             note(f"{options.file} cannot be written: {error.strerror or error}.")
             return 1
     output.line(f"{output.counted(sessions, 'session')} written to {options.file} and verified.")
-    return 0 if whole else 1
+    return 0 if is_complete else 1
 
 
 def run_restore(options: argparse.Namespace) -> int:
@@ -66,10 +66,10 @@ def run_restore(options: argparse.Namespace) -> int:
     if options.list:
         backups = daily_backups.list_backups(place(path, environ))
         if options.json:
-            output.json_value([each._asdict() for each in backups])
+            output.json_value([backup._asdict() for backup in backups])
         else:
-            for each in backups:
-                output.line(f"{each.day}  {each.path}")
+            for backup in backups:
+                output.line(f"{backup.day}  {backup.path}")
         return 0
     chosen = options.backup
     if chosen is not None and not _DAY.fullmatch(chosen):
@@ -81,10 +81,10 @@ def run_restore(options: argparse.Namespace) -> int:
     output.line(f"{output.counted(restored.sessions, 'session')} restored from {restored.backup}.")
     for turns in restored.missing:
         count = turns.last - turns.first + 1
-        which = f"{turns.first:,}–{turns.last:,}" if count > 1 else f"{turns.first:,}"
+        turn_numbers = f"{turns.first:,}–{turns.last:,}" if count > 1 else f"{turns.first:,}"
         are = "turns are" if count > 1 else "turn is"
         output.line(
-            f"{turns.session}, {turns.workspace}: {count:,} {are} missing in the backup, or cut ({which})."
+            f"{turns.session}, {turns.workspace}: {count:,} {are} missing in the backup, or cut ({turn_numbers})."
         )
     for ledger, writes in restored.unread:
         later = "" if writes is None else f"; {output.counted(writes, 'write')} came after the backup"
@@ -114,8 +114,8 @@ def run_salvage(options: argparse.Namespace) -> int:
     copied = [session for session in saved.sessions if session.turns]
     if not copied and not saved.direct:
         names = ", ".join(repr(name) for _, name in sorted(only or ()))
-        what = f"{names} of {workspace}" if only else "a session"
-        note(f"{options.broken} has nothing that can be read as turns of {what}.")
+        session_names = f"{names} of {workspace}" if only else "a session"
+        note(f"{options.broken} has nothing that can be read as turns of {session_names}.")
         return 1
     turns = output.counted(sum(session.turns for session in copied), "turn")
     output.line(f"{output.counted(len(copied), 'session')} with {turns} recovered.")

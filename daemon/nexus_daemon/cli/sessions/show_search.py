@@ -87,32 +87,34 @@ def _find_anywhere(client: FolderClient, name: str, error: RequestError) -> List
     for root in (here, None):  # to read everywhere may take seconds the first time
         folders = folders_of(root)
         conversations = (
-            each for each in join(stored, find_sessions(place, folders)) if belongs_to(each, folders)
+            conversation
+            for conversation in join(stored, find_sessions(place, folders))
+            if belongs_to(conversation, folders)
         )
-        begun = [each for each in conversations if name and each.begins(name)]
+        begun = [conversation for conversation in conversations if name and conversation.begins(name)]
         if len(begun) == 1:
             return begun[0]
         if begun:
             break
     if not begun and not place.reads_conversations:
         raise RequestError(f"{error} {place.not_read}", code=error.code) from error
-    if all(each.kept is not None and each.kept.workspace == here for each in begun):
+    if all(conversation.kept is not None and conversation.kept.workspace == here for conversation in begun):
         raise error  # which names them
-    ids = ", ".join(repr(each.short_name) for each in begun[:MOST_NAMED])
+    ids = ", ".join(repr(conversation.short_name) for conversation in begun[:MOST_NAMED])
     raise RequestError(
         f"{len(begun):,} conversations begin with {name!r}: {ids}. Write more of it.", code="unknown-session"
     )
 
 
-def _last(options: argparse.Namespace) -> int | None:
+def _turn_limit(options: argparse.Namespace) -> int | None:
     """How many turns to print; None: all."""
-    last: int | None = options.last
-    return last or (LAST_TURNS if output.console().is_terminal and not options.json else None)
+    turn_limit: int | None = options.last
+    return turn_limit or (LAST_TURNS if output.console().is_terminal and not options.json else None)
 
 
 def _show_stored(client: FolderClient, session: SessionInfo, options: argparse.Namespace) -> int:
-    last = _last(options)
-    hidden = 0 if last is None else max(0, session.turns - last)
+    turn_limit = _turn_limit(options)
+    hidden = 0 if turn_limit is None else max(0, session.turns - turn_limit)
     turns = _turns(client, session.session, first=hidden + 1)
     if options.json:
         values = [msgspec.to_builtins(turn) for turn in turns]
@@ -133,8 +135,8 @@ def _show_unkept(conversation: ListedConversation, options: argparse.Namespace) 
     except (apsw.Error, OSError) as error:
         note(f"{conversation.short_name} cannot be read: {error}.")
         return 1
-    last = _last(options)
-    hidden = 0 if last is None else max(0, len(turns) - last)
+    turn_limit = _turn_limit(options)
+    hidden = 0 if turn_limit is None else max(0, len(turns) - turn_limit)
     printed = [convert_to(msgspec.structs.asdict(turn), protocol.StoredTurn) for turn in turns[hidden:]]
     if options.json:
         values = [msgspec.to_builtins(turn) for turn in printed]
@@ -202,8 +204,8 @@ def _print_origin(origin: protocol.SessionOrigin) -> None:
     out = output.console()
     print_sentence(out, f"kept from {origin.assistant}: {visible_line(origin.id)}")
     if origin.parent is not None:
-        above = origin.parent if origin.parent_session is None else repr(visible_line(origin.parent_session))
-        print_sentence(out, f"a sub-agent of {visible_line(above)}")
+        parent = origin.parent if origin.parent_session is None else repr(visible_line(origin.parent_session))
+        print_sentence(out, f"a sub-agent of {visible_line(parent)}")
     print_sentence(out, Text(visible_line(origin.path), "dim"))
 
 
@@ -266,8 +268,10 @@ def run_search(options: argparse.Namespace) -> int:
     if options.json:
         output.json_value(_match_values(matches))
         return 1 if files.failures else 0
-    for one in named:
-        print_sentence(output.console(), Text.assemble((visible_line(one.session), "bold"), ", by its name"))
+    for named_session in named:
+        print_sentence(
+            output.console(), Text.assemble((visible_line(named_session.session), "bold"), ", by its name")
+        )
     for hit in hits:
         folder = _path(hit.workspace_folder)
         _print_hit(hit, None if folder == root else folder)
@@ -318,7 +322,7 @@ def _match_values(matches: Matches) -> dict[str, Any]:
     files = matches.files
     return {
         "hits": [_hit_values(hit) for hit in matches.hits],
-        "sessions": [session_values(one, path_of(one) or "") for one in matches.named],
+        "sessions": [session_values(session, path_of(session) or "") for session in matches.named],
         "notKept": {"searched": files.searched, "hits": [msgspec.to_builtins(hit) for hit in files.hits]},
     }
 

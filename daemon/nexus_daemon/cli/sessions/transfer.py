@@ -124,7 +124,7 @@ def run_import(options: argparse.Namespace) -> int:
             if contents is None:
                 failed = True
                 continue
-            failed = failed or any(one.severity is Severity.ERROR for one in contents.problems)
+            failed = failed or any(problem.severity is Severity.ERROR for problem in contents.problems)
             imported = _add(importer, name, contents)
             failed = failed or len(imported) < len(contents.sessions)
             if options.json:
@@ -161,8 +161,8 @@ def _read(name: str) -> FileContents | None:
         data = read.data
     contents = importers.read(data, label)
     for problem, line in zip(contents.problems, contents.lines, strict=True):
-        place = label if line is None else f"{label}:{line}"
-        note(f"{place}: {problem.message}")
+        location = label if line is None else f"{label}:{line}"
+        note(f"{location}: {problem.message}")
     return contents
 
 
@@ -215,7 +215,8 @@ def _as_json(name: str, contents: FileContents, imported: Sequence[Imported]) ->
         "format": contents.format,
         "messages": sum(session.messages for session in contents.sessions),
         "leftOut": [
-            {"reason": each.reason, "count": each.count, "text": str(each)} for each in contents.left_out
+            {"reason": omission.reason, "count": omission.count, "text": str(omission)}
+            for omission in contents.left_out
         ],
         "sessions": msgspec.to_builtins(imported),
         "problems": [
@@ -239,14 +240,14 @@ def _outcome(imported: Imported) -> str:
 
 
 def _summary(imported: Sequence[Imported]) -> str:
-    written = [each for each in imported if each.outcome != "known"]
+    written = [session for session in imported if session.outcome != "known"]
     parts = []
     for outcome, words in (("new", "imported"), ("continued", "continued"), ("known", "already there")):
-        count = sum(each.outcome == outcome for each in imported)
+        count = sum(session.outcome == outcome for session in imported)
         if count:
             parts.append(f"{output.counted(count, 'session')} {words}")
     if written:
-        turns = output.counted(sum(each.turns for each in written), "turn")
-        messages = output.counted(sum(each.messages for each in written), "message")
+        turns = output.counted(sum(session.turns for session in written), "turn")
+        messages = output.counted(sum(session.messages for session in written), "message")
         parts.append(f"{turns} with {messages} written")
     return ", ".join(parts) or "nothing imported"
