@@ -163,11 +163,11 @@ class _Imports:
 
     async def handler(self, name: str, method: Method) -> Handler[Any, Any]:
         """The handler of a method, after all earlier requests have theirs."""
-        before, done = self._last, asyncio.get_running_loop().create_future()
+        previous_import, done = self._last, asyncio.get_running_loop().create_future()
         self._last = done
         try:
-            if before is not None:
-                await asyncio.wait([before])
+            if previous_import is not None:
+                await asyncio.wait([previous_import])
             if name not in _handlers:
                 from nexus_daemon.process import tracing  # not before the reply to `initialize`
 
@@ -175,10 +175,10 @@ class _Imports:
                     _handlers[name] = await self.connection.work(method.handler)
             return _handlers[name]
         finally:
-            if before is None or before.done():
+            if previous_import is None or previous_import.done():
                 self._finish(done)
             else:  # cancelled
-                before.add_done_callback(lambda _: self._finish(done))
+                previous_import.add_done_callback(lambda _: self._finish(done))
 
     def _finish(self, done: "asyncio.Future[None]") -> None:
         done.set_result(None)
@@ -304,7 +304,7 @@ def _diagnostics(connection: Connection) -> dict[str, Callable[[Any], Any]]:
 
     async def workspace_diagnostic(params: lsp_types.WorkspaceDiagnosticParams) -> dict[str, Any]:
         await connection.documents.settled()
-        previous = {each.uri: each.value for each in params.previous_result_ids}
+        previous = {result_id.uri: result_id.value for result_id in params.previous_result_ids}
         return connection.reports.workspace_report(previous)
 
     return {"textDocument/diagnostic": document_diagnostic, "workspace/diagnostic": workspace_diagnostic}

@@ -31,8 +31,8 @@ def run(options: argparse.Namespace) -> int:
     except NoSharedDaemonError as error:
         output.complain("stop", f"{error}.")
         return 1
-    others = client.places_of_other_protocols(place, environ)
-    codes = [_stop(one, place, is_forced=options.force) for one in (place, *others)]
+    other_places = client.places_of_other_protocols(place, environ)
+    codes = [_stop(daemon_place, place, is_forced=options.force) for daemon_place in (place, *other_places)]
     if all(code is None for code in codes):
         output.line("No shared daemon runs.")
     return max(code or 0 for code in codes)

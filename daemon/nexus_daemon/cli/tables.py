@@ -102,22 +102,22 @@ class Column(NamedTuple):
 def print_columns(columns: Sequence[Column]) -> None:
     """Print a list as wide as the terminal, the first column in bold."""
     out = console()
-    kept = list(columns)
-    if _needed(kept) > out.width:
-        kept = [column._replace(name=column.name.replace(" ", "\n")) for column in columns]
-    while _needed(kept) > out.width:
-        leaving = [column for column in kept if column.worth is not None]
+    fitting_columns = list(columns)
+    if _needed(fitting_columns) > out.width:
+        fitting_columns = [column._replace(name=column.name.replace(" ", "\n")) for column in columns]
+    while _needed(fitting_columns) > out.width:
+        leaving = [column for column in fitting_columns if column.worth is not None]
         if not leaving:
             break
-        kept.remove(min(leaving, key=lambda column: column.worth or 0))
-    table = Table(box=box.SIMPLE_HEAD, show_footer=any(column.footer for column in kept))
-    widths = _widths(kept, out.width)
-    for number, (column, width) in enumerate(zip(kept, widths, strict=True)):
+        fitting_columns.remove(min(leaving, key=lambda column: column.worth or 0))
+    table = Table(box=box.SIMPLE_HEAD, show_footer=any(column.footer for column in fitting_columns))
+    widths = _widths(fitting_columns, out.width)
+    for number, (column, width) in enumerate(zip(fitting_columns, widths, strict=True)):
         footer = Text(_cut(column.footer, width, column.cut), no_wrap=True)
         style = "" if number else "bold"
         table.add_column(column.name, footer, style=style, justify=column.justify, width=width)
-    for row in zip(*(column.cells for column in kept), strict=True):
-        cells = zip(row, widths, kept, strict=True)
+    for row in zip(*(column.cells for column in fitting_columns), strict=True):
+        cells = zip(row, widths, fitting_columns, strict=True)
         table.add_row(*(Text(_cut(cell, width, column.cut), no_wrap=True) for cell, width, column in cells))
     out.print(table)
 
@@ -129,13 +129,13 @@ def _needed(columns: Sequence[Column]) -> int:
 def _widths(columns: Sequence[Column], width: int) -> list[int]:
     """The width of each column: what it needs, and its share of what the terminal has left."""
     widths = [column.width for column in columns]
-    left = width - _needed(columns)
+    remaining_width = width - _needed(columns)
     wanting = sorted(range(len(columns)), key=lambda at: columns[at].full_width - widths[at])
-    for place, at in enumerate(wanting):
-        share = max(0, left) // (len(wanting) - place)
+    for position, at in enumerate(wanting):
+        share = max(0, remaining_width) // (len(wanting) - position)
         more = min(share, columns[at].full_width - widths[at])
         widths[at] += more
-        left -= more
+        remaining_width -= more
     return widths
 
 

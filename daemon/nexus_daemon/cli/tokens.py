@@ -29,9 +29,9 @@ def arguments(command: argparse.ArgumentParser) -> None:
         "--accuracy", action="store_true", help="show how wrong our counts of requests have been"
     )
     command.add_argument("--json", action="store_true", help="print JSON (with --accuracy)")
-    which = command.add_mutually_exclusive_group()
-    which.add_argument("--model", help="count for this model (default: o200k_base)")
-    which.add_argument(
+    counter_choice = command.add_mutually_exclusive_group()
+    counter_choice.add_argument("--model", help="count for this model (default: o200k_base)")
+    counter_choice.add_argument(
         "--encoding", choices=("o200k_base", "cl100k_base"), help="count with this vocabulary instead"
     )
 
@@ -50,7 +50,7 @@ def run(options: argparse.Namespace) -> int:
     else:
         counter = get_token_counter(encoding=options.encoding or "o200k_base")
     total, exact, failed = 0, counter.exact, False
-    names = {name: is_named for each in options.files for name, is_named in _files(each)}
+    names = {name: is_named for argument in options.files for name, is_named in _files(argument)}
     counted = 0
     for name, is_named in names.items():
         read = _read(name)
@@ -89,14 +89,14 @@ def _files(name: str) -> Iterator[tuple[str, bool]]:
     if not os.path.lexists(path) and glob.has_magic(name):
         for match in sorted(glob.glob(name, root_dir=cwd, recursive=True)):
             if NOT_ENTERED.isdisjoint(match.split(os.sep)):
-                yield from ((each, False) for each, _ in _files(match))
+                yield from ((file_name, False) for file_name, _ in _files(match))
         return
     if not files.is_dir(path):
         yield name, True
     for parent, directories, entries in os.walk(path):
         directories[:] = sorted(set(directories) - NOT_ENTERED)
-        below = os.path.join(name, os.path.relpath(parent, path))
-        yield from ((os.path.normpath(os.path.join(below, entry)), False) for entry in sorted(entries))
+        directory = os.path.join(name, os.path.relpath(parent, path))
+        yield from ((os.path.normpath(os.path.join(directory, entry)), False) for entry in sorted(entries))
 
 
 def _read(name: str) -> files.FileRead:

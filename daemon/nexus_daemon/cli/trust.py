@@ -66,19 +66,19 @@ def _trust(name: str) -> int:
         return 2
     is_new = set_trust(current().environ, folder, trusted=True)
     already = "" if is_new else "already "
-    place = short_path(real_path(folder))
-    output.line(f"{place} is {already}trusted: Nexus may run git and the MCP servers that you approve there.")
+    path = short_path(real_path(folder))
+    output.line(f"{path} is {already}trusted: Nexus may run git and the MCP servers that you approve there.")
     return 0
 
 
 def _revoke(name: str) -> int:
     environ, real = current().environ, real_path(str(absolute(name)))
     was_trusted = set_trust(environ, real, trusted=False)
-    rest = read_trusted_folders(environ)
-    if covers(rest, real):
-        above = next(folder for folder in rest if covers((folder,), real))
+    trusted_folders = read_trusted_folders(environ)
+    if covers(trusted_folders, real):
+        covering_folder = next(folder for folder in trusted_folders if covers((folder,), real))
         output.complain(
-            "trust", f"{short_path(real)} is trusted as a part of {short_path(above)}; revoke that."
+            "trust", f"{short_path(real)} is trusted as a part of {short_path(covering_folder)}; revoke that."
         )
         return 1
     output.line(f"{short_path(real)} {'is no longer' if was_trusted else 'was not'} trusted.")

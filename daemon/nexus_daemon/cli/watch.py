@@ -121,11 +121,11 @@ class _Watch:
 
     def changes(self, report: SessionReport | None) -> Iterator[SessionReport]:
         """The first report, and each that differs."""
-        last = None
+        last_report = None
         while True:
-            if report is not None and report != last:
+            if report is not None and report != last_report:
                 yield report
-                last = report
+                last_report = report
             self.wait(LONGEST_REST_S)
             report = self.look()
 
@@ -148,10 +148,12 @@ class _Watch:
         """Why there is no report."""
         if self.failure is not None:
             return self.failure
-        which = " ".join(filter(None, ("session", self._name))) if self._name else "session"
+        session_label = " ".join(filter(None, ("session", self._name))) if self._name else "session"
         titles = [WITH_SESSIONS[name].title for name in self._assistants]
         names = f"{', '.join(titles[:-1])} and {titles[-1]} have" if len(titles) > 1 else f"{titles[0]} has"
-        return f"{names} no {which} in {self.folder}; nexus sessions list --assistants --all lists all."
+        return (
+            f"{names} no {session_label} in {self.folder}; nexus sessions list --assistants --all lists all."
+        )
 
     def _find(self) -> None:
         began = time.monotonic()
@@ -163,13 +165,15 @@ class _Watch:
         self.failure = next((f"{path} cannot be read: {reason}" for path, reason in listed.failures), None)
         name = self._name
         matches = [
-            one
-            for one in listed.sessions
-            if (one.id.startswith(name) if name is not None else one.parent is None)
+            session
+            for session in listed.sessions
+            if (session.id.startswith(name) if name is not None else session.parent is None)
         ]
-        self._session = next((one for one in matches if one.id == name), next(iter(matches), None))
+        self._session = next(
+            (session for session in matches if session.id == name), next(iter(matches), None)
+        )
         if name is not None and len(matches) > 1 and self._session is matches[0] and matches[0].id != name:
-            ids = ", ".join(one.id for one in matches)
+            ids = ", ".join(session.id for session in matches)
             self.failure, self._session = f"{len(matches):,} sessions begin with {name}: {ids}", None
         took = time.monotonic() - began
         self._find_at = began + max(LEAST_REST_S, FIND_REST * took)

@@ -62,8 +62,8 @@ def code(text: str) -> str:
 def escaped(text: str) -> str:
     """A text as Markdown that shows it as it is, but for code between backticks."""
     return "`".join(
-        part if number % 2 else _escaped_words(part)
-        for number, part in enumerate(visible_line(text).split("`"))
+        segment if number % 2 else _escaped_words(segment)
+        for number, segment in enumerate(visible_line(text).split("`"))
     )
 
 

@@ -61,15 +61,15 @@ def unread_actions(
 
     That is a choice, and never preferred.
     """
-    skipped = next((each for each in snapshot.layers.unread if each.path == path), None)
+    skipped = next((unread_file for unread_file in snapshot.layers.unread if unread_file.path == path), None)
     if skipped is None or skipped.remedy is None:
         return
     files = edits_of(snapshot.layers, skipped.remedy)
-    new = [each.path for each in files if each.creates]
-    if not files or (new and not editing.creates):
+    new_paths = [file_edits.path for file_edits in files if file_edits.creates]
+    if not files or (new_paths and not editing.creates):
         return
-    edits = {each.path: each.edits for each in files}
-    edit = workspace_edit(edits, new, locate, editing)
+    edits = {file_edits.path: file_edits.edits for file_edits in files}
+    edit = workspace_edit(edits, new_paths, locate, editing)
     yield {
         "title": title_of(skipped.remedy),
         "kind": "quickfix",

@@ -32,7 +32,7 @@ from nexus_daemon.lsp.convert import Locator
 if TYPE_CHECKING:
     from nexus_context.folder.snapshot import Snapshot
 
-MOST = 500  # headings and imports of a file that have a lens
+MOST_LENSES = 500  # headings and imports of a file that have a lens
 NOT_SENT = {
     "shadowed": "a nearer layer has a file in its place",
     "excluded": "the settings exclude it",
@@ -105,16 +105,20 @@ def code_lenses(
 def _lenses(snapshot: "Snapshot", path: str) -> list[_Lens]:
     counter = model_of(snapshot, None)[1]
     text = snapshot.layers.texts.get(path)
-    place = None if text is None else placed(snapshot.prompt, snapshot.contents, path, snapshot.layers.texts)
-    skill = next((one.skill for one in snapshot.layers.skills if one.skill.path == path), None)
+    placed_file = (
+        None if text is None else placed(snapshot.prompt, snapshot.contents, path, snapshot.layers.texts)
+    )
+    skill = next(
+        (layer_skill.skill for layer_skill in snapshot.layers.skills if layer_skill.skill.path == path), None
+    )
     conditional = _conditional(snapshot, path)
-    why = _why_not(snapshot, path) if place is None and skill is None and conditional is None else None
+    why = _why_not(snapshot, path) if placed_file is None and skill is None and conditional is None else None
     if text is None:
         return [] if why is None else [_Lens(_TOP, why.sentence, tooltip=why.tooltip)]
     if skill is not None:
         prompt, where = alone(path, text, skill.body)
-    elif place is not None:
-        prompt, where = snapshot.prompt, place
+    elif placed_file is not None:
+        prompt, where = snapshot.prompt, placed_file
     elif conditional is not None:
         prompt, where = alone(path, text, conditional.body or Span(0, len(text)))
     elif why is not None:
@@ -122,10 +126,10 @@ def _lenses(snapshot: "Snapshot", path: str) -> list[_Lens]:
     else:
         return []
     parts = [
-        (share, tokens_text(count, counter), None if place is None else share.span)
-        for share, count in counted_shares(prompt, where, path, text, counter=counter, most=MOST)
+        (share, tokens_text(count, counter), None if placed_file is None else share.span)
+        for share, count in counted_shares(prompt, where, path, text, counter=counter, most=MOST_LENSES)
     ]
-    total = counter.count(prompt.text) if place is None else 0
+    total = counter.count(prompt.text) if placed_file is None else 0
     if conditional is not None:
         top = (
             f"{tokens_text(total, counter)} · sent with turns about files that match {conditional.applies_to}"
@@ -133,37 +137,45 @@ def _lenses(snapshot: "Snapshot", path: str) -> list[_Lens]:
     elif why is not None:
         top = f"{tokens_text(total, counter)} · not sent: {why.cause}"
     else:
-        top = _cost_when_sent(snapshot, path, place, counter)
+        top = _cost_when_sent(snapshot, path, placed_file, counter)
         top += f" · {tokens_text(total, counter)} when it is activated" if skill is not None else ""
     tooltip = "" if why is None else why.tooltip
     if why is None and conditional is None:
         tooltip = _window_source(snapshot)
     imports = {"heading": "", "import": " imported"}
-    whole = None if why is not None else _place_of(snapshot, path)
+    prompt_span = None if why is not None else _prompt_span(snapshot, path)
     return [
-        _Lens(_TOP, f"Nexus: {top}", whole, tooltip),
+        _Lens(_TOP, f"Nexus: {top}", prompt_span, tooltip),
         *(_Lens(share.source, f"{tokens}{imports[share.kind]}", span) for share, tokens, span in parts),
     ]
 
 
-def _place_of(snapshot: "Snapshot", path: str) -> Span | None:
+def _prompt_span(snapshot: "Snapshot", path: str) -> Span | None:
     """Return the part of the prompt from the file's heading to the end of its text."""
-    fragments = [one for one in snapshot.prompt.fragments if one.path == path and one.layer is not None]
+    fragments = [
+        fragment
+        for fragment in snapshot.prompt.fragments
+        if fragment.path == path and fragment.layer is not None
+    ]
     if not fragments:
         return None
-    last = next((one for one in reversed(fragments) if one.verbatim), fragments[-1])
-    return Span(fragments[0].span.start, last.span.end)
+    last_fragment = next((fragment for fragment in reversed(fragments) if fragment.verbatim), fragments[-1])
+    return Span(fragments[0].span.start, last_fragment.span.end)
 
 
 def _cost_when_sent(snapshot: "Snapshot", path: str, where: PlacedFile | None, counter: TokenCounter) -> str:
     """Describe the share of a file, with its imports, in every request."""
     by_path = tokens_by_path(snapshot.prompt, counter)
-    imported = sum(by_path.get(each, 0) for each in where.through) if where is not None else 0
+    imported = (
+        sum(by_path.get(imported_path, 0) for imported_path in where.through) if where is not None else 0
+    )
     tokens = by_path.get(path, 0) + imported
     get = snapshot.effective.get
-    limits, most = model_of(snapshot, None)[0], get("/context/max_tokens")
-    available = limits.available(most, get("/context/reserve_tokens") + get("/context/reserve_tool_tokens"))
-    sign = "" if limits.known or most is not None else "≈ "
+    limits, max_tokens = model_of(snapshot, None)[0], get("/context/max_tokens")
+    available = limits.available(
+        max_tokens, get("/context/reserve_tokens") + get("/context/reserve_tool_tokens")
+    )
+    sign = "" if limits.known or max_tokens is not None else "≈ "
     figure = (
         f"{tokens_text(tokens, counter)}, {imported:,} of them imported"
         if imported
@@ -175,20 +187,20 @@ def _cost_when_sent(snapshot: "Snapshot", path: str, where: PlacedFile | None, c
 def _window_source(snapshot: "Snapshot") -> str:
     """Say which model's window the share is of."""
     effective, limits = snapshot.effective, model_of(snapshot, None)[0]
-    model, most = effective.get(MODEL), effective.get(MAX_TOKENS)
+    model, max_tokens = effective.get(MODEL), effective.get(MAX_TOKENS)
     picked = [
         name
         for name in (MODEL, MAX_TOKENS)
-        for each in effective.provenance.get(name, ())
-        if each.wins and each.layer == PICKED
+        for setting_source in effective.provenance.get(name, ())
+        if setting_source.wins and setting_source.layer == PICKED
     ]
     source = f"that of {model}, {'which is picked here' if MODEL in picked else 'the model of the settings'}"
     if not model:
         source = "a guess: no model is set"
     elif not limits.known:
         source = f"a guess: {model} is not a known model"
-    is_narrowed = most is not None and MAX_TOKENS not in picked
-    narrows = f", at most {most:,} by `context.max_tokens`" if is_narrowed else ""
+    is_narrowed = max_tokens is not None and MAX_TOKENS not in picked
+    narrows = f", at most {max_tokens:,} by `context.max_tokens`" if is_narrowed else ""
     return f"The window is {source}{narrows}. A request may take it without the reserve."
 
 
@@ -204,7 +216,9 @@ def _why_not(snapshot: "Snapshot", path: str) -> _Reason | None:
     status = next((file.status for file in files if file.path == path and file.kind not in SETTINGS), None)
     if status == "loaded":
         return _Reason("it is empty, or the prompt has all of it through another file")
-    skipped = next((one for one in snapshot.layers.not_read if one.path == path), None)
+    skipped = next(
+        (skipped_file for skipped_file in snapshot.layers.not_read if skipped_file.path == path), None
+    )
     if status in NOT_SENT:
         return _Reason(NOT_SENT[status])
     if skipped is None:
@@ -218,10 +232,10 @@ def _below_reason(snapshot: "Snapshot", path: str) -> _Reason | None:
     if basename(directory) in ASSISTANT_DIRECTORIES:
         directory = dirname(directory)
     names = snapshot.layers.effective.get("/context/instruction_files") or ()
-    below = relpath(directory, snapshot.folder)
-    if name not in names or below == curdir or below.split(sep, 1)[0] == pardir:
+    relative_directory = relpath(directory, snapshot.folder)
+    if name not in names or relative_directory == curdir or relative_directory.split(sep, 1)[0] == pardir:
         return None
-    cause = f"it is for {below}"
+    cause = f"it is for {relative_directory}"
     return _Reason(cause, f"{cause}; an agent or a window of that folder reads it")
 
 

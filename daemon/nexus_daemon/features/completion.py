@@ -15,7 +15,7 @@ from nexus_context.text.json.cursor import CursorPlace
 from nexus_daemon.features.answer_text import as_json, code, escaped, plain
 from nexus_daemon.features.open_document import OpenDocument
 
-MOST = 1_000
+MOST_ITEMS = 1_000
 KINDS = {"module": 9, "property": 10, "value": 12, "file": 17, "folder": 19, "variable": 6}
 """`CompletionItemKind` of LSP."""
 _EMPTY = {"string": '"$0"', "array": "[$0]", "object": "{$0}"}
@@ -46,16 +46,18 @@ class ClientForm(NamedTuple):
 
 
 def key_items(
-    document: OpenDocument, place: CursorPlace, keys: Iterable[SettingKey], *, form: ClientForm
+    document: OpenDocument, cursor: CursorPlace, keys: Iterable[SettingKey], *, form: ClientForm
 ) -> list[dict[str, Any]]:
-    """Return the items of keys that the object around a place has not."""
-    missing = [key for key in keys if key.name not in place.names]
+    """Return the items of the keys that the object at the cursor lacks."""
+    missing = [key for key in keys if key.name not in cursor.names]
     unique = {key.name: key for key in reversed(missing)}  # of several with a name the first
     suggestions = [
-        Suggestion(key.name, _key_text(document, place, key), "property", detail=key.kind, text=key_text(key))
+        Suggestion(
+            key.name, _key_text(document, cursor, key), "property", detail=key.kind, text=key_text(key)
+        )
         for key in reversed(unique.values())
     ]
-    return [_item(document, place.written, suggestion, form=form) for suggestion in suggestions]
+    return [_item(document, cursor.written, suggestion, form=form) for suggestion in suggestions]
 
 
 def value_items(
@@ -64,7 +66,7 @@ def value_items(
     """Return the items of texts that replace a span, in this order."""
     return [
         {**_item(document, span, suggestion, form=form), "sortText": f"{number:04}"}
-        for number, suggestion in zip(range(MOST), suggestions, strict=False)
+        for number, suggestion in zip(range(MOST_ITEMS), suggestions, strict=False)
     ]
 
 
@@ -102,12 +104,12 @@ def key_text(key: SettingKey) -> str:
     return "\n\n".join(blocks)
 
 
-def _key_text(document: OpenDocument, place: CursorPlace, key: SettingKey) -> str:
+def _key_text(document: OpenDocument, cursor: CursorPlace, key: SettingKey) -> str:
     """The snippet of a key and its value."""
     is_toml = document.kind == "toml"
     name = key.name if is_toml and _BARE.fullmatch(key.name) else as_json(key.name)
     name = _SNIPPET.sub(lambda match: f"\\{match[0]}", name)
-    if place.has_colon:
+    if cursor.has_colon:
         return name
     kinds = key.schema.get("type")
     if isinstance(key.default, bool):
@@ -116,7 +118,7 @@ def _key_text(document: OpenDocument, place: CursorPlace, key: SettingKey) -> st
         value = _EMPTY.get(kinds, "$0") if isinstance(kinds, str) else "$0"
     if is_toml:
         return f"{name} = {value}"
-    return f"{name}: {value}{',' if _MEMBER.match(document.text, place.written.end) else ''}"
+    return f"{name}: {value}{',' if _MEMBER.match(document.text, cursor.written.end) else ''}"
 
 
 def _without_stops(snippet: str) -> str:

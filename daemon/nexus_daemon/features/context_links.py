@@ -35,18 +35,18 @@ def _links(preview: Preview, encoding: str) -> Iterator[dict[str, Any]]:
     index = LineIndex(preview.text)
     for fragment in preview.fragments:
         start, end = (
-            offset_at(index, each.line, each.character, encoding)
-            for each in (fragment.range.start, fragment.range.end)
+            offset_at(index, position.line, position.character, encoding)
+            for position in (fragment.range.start, fragment.range.end)
         )
         text = preview.text[start:end]
         start = end - len(text.lstrip())
         line = preview.text[start:end].split("\n", 1)[0].rstrip()
         source = _source_of(fragment, position_at(index, start, encoding)) if line else None
         if source is not None:
-            place = source.range.start
+            source_start = source.range.start
             yield {
                 "range": range_of(index, Span(start, start + len(line)), encoding),
-                "target": f"{source.uri}#L{place.line + 1},{place.character + 1}",
+                "target": f"{source.uri}#L{source_start.line + 1},{source_start.character + 1}",
             }
 
 
@@ -56,8 +56,8 @@ def _source_of(fragment: Fragment, position: Position) -> Location | None:
         return source
     lines = position.line - start.line
     moved = source.range.start.character - start.character if lines == 0 else 0
-    place = Position(source.range.start.line + lines, max(position.character + moved, 0))
-    return Location(source.uri, Range(place, place))
+    source_position = Position(source.range.start.line + lines, max(position.character + moved, 0))
+    return Location(source.uri, Range(source_position, source_position))
 
 
 def _order(position: Position) -> tuple[int, int]:

@@ -27,14 +27,16 @@ class Editing(NamedTuple):
 
 
 def workspace_edit(
-    edits: Mapping[str, Iterable[Edit]], new: Collection[str], locate: Locator, editing: Editing
+    edits: Mapping[str, Iterable[Edit]], new_paths: Collection[str], locate: Locator, editing: Editing
 ) -> dict[str, Any]:
-    """The edits of files; those in `new` are created. An open document is named as the client spells it."""
+    """The edits of files; `new_paths` are created. An open document is named as the client spells it."""
     uris = {path: editing.uris.get(path) or locate.uri(path) for path in edits}
-    changes = {uris[path]: _text_edits(path, each, locate) for path, each in edits.items()}
-    if not new and not editing.is_versioned:
+    changes = {uris[path]: _text_edits(path, file_edits, locate) for path, file_edits in edits.items()}
+    if not new_paths and not editing.is_versioned:
         return {"changes": changes}
-    creating = [{"kind": "create", "uri": uris[path], "options": {"ignoreIfExists": True}} for path in new]
+    creating = [
+        {"kind": "create", "uri": uris[path], "options": {"ignoreIfExists": True}} for path in new_paths
+    ]
     editing_documents = [
         {
             "textDocument": {"uri": uri, "version": editing.versions.get(path)},
@@ -50,16 +52,20 @@ def edit_of_folder(
 ) -> dict[str, Any]:
     """The edits of files around a folder; those of other files wait for the user's word, or are left out."""
     asks = editing.asks and editing.is_versioned
-    kept = {path: each for path, each in edits.items() if asks or path.startswith(f"{folder}/")}
-    edit = workspace_edit(kept, (), locate, editing)
+    included_edits = {
+        path: file_edits for path, file_edits in edits.items() if asks or path.startswith(f"{folder}/")
+    }
+    edit = workspace_edit(included_edits, (), locate, editing)
     outside = {
-        editing.uris.get(path) or locate.uri(path) for path in kept if not path.startswith(f"{folder}/")
+        editing.uris.get(path) or locate.uri(path)
+        for path in included_edits
+        if not path.startswith(f"{folder}/")
     }
     if not outside:
         return edit
     for document in edit["documentChanges"]:
         if document["textDocument"]["uri"] in outside:
-            document["edits"] = [{**each, "annotationId": OUTSIDE} for each in document["edits"]]
+            document["edits"] = [{**text_edit, "annotationId": OUTSIDE} for text_edit in document["edits"]]
     annotation = {"label": "Outside of the folder", "needsConfirmation": True}
     return {**edit, "changeAnnotations": {OUTSIDE: annotation}}
 

@@ -39,7 +39,9 @@ def hover(document: OpenDocument, span: Span, text: str, *, has_markdown: bool) 
 
 def heading_at(text: str, offset: int) -> Heading | None:
     """The heading whose line holds an offset."""
-    return next((each for each in find_headings(text) if each.line.start <= offset <= each.line.end), None)
+    return next(
+        (heading for heading in find_headings(text) if heading.line.start <= offset <= heading.line.end), None
+    )
 
 
 def section_text(text: str, heading: Heading, readers: Sequence[TextReader]) -> str:

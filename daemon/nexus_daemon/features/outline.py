@@ -15,7 +15,7 @@ from nexus_context.tokens import TokenCounter
 from nexus_daemon.features.open_document import OpenDocument
 from nexus_daemon.features.settings_place import parse
 
-MOST = 5_000
+MOST_NODES = 5_000
 DEEPEST = 20
 _STRING, _NUMBER, _BOOLEAN, _ARRAY, _OBJECT, _NULL = 15, 16, 17, 18, 19, 21  # `SymbolKind` of LSP
 
@@ -85,9 +85,9 @@ def _folds(document: OpenDocument, nodes: Sequence[Node]) -> Iterator[dict[str, 
 def section_hints(document: OpenDocument, nodes: Sequence[Node], span: Span) -> list[dict[str, Any]]:
     """Return inlay hints of the sections whose headings are in a span: their tokens."""
     return [
-        hint(document, each.name.end, each.detail)
-        for each in _flat(nodes)
-        if each.detail and span.start <= each.name.end <= span.end
+        hint(document, node.name.end, node.detail)
+        for node in _flat(nodes)
+        if node.detail and span.start <= node.name.end <= span.end
     ]
 
 
@@ -108,7 +108,9 @@ def selection_range(document: OpenDocument, nodes: Sequence[Node], offset: int) 
     locate, path, text = document.locate, document.path, document.text
     chain = [Span(0, len(text))]
     while True:
-        node = next((each for each in nodes if each.span.start <= offset < each.span.end), None)
+        node = next(
+            (candidate for candidate in nodes if candidate.span.start <= offset < candidate.span.end), None
+        )
         if node is None:
             break
         chain.append(node.span)
@@ -129,15 +131,15 @@ def selection_range(document: OpenDocument, nodes: Sequence[Node], offset: int) 
 
 def _sections(text: str, counter: TokenCounter) -> list[Node]:
     top: list[Node] = []
-    above: list[tuple[Heading, Node]] = []
-    for heading in find_headings(text)[:MOST]:
+    ancestors: list[tuple[Heading, Node]] = []
+    for heading in find_headings(text)[:MOST_NODES]:
         section = text[heading.section.start : heading.section.end]
         detail = tokens_text(section, counter)
         node = Node(heading.title, _STRING, heading.line, heading.section, detail=detail, children=[])
-        while above and above[-1][0].level >= heading.level:
-            above.pop()
-        (above[-1][1].children if above else top).append(node)
-        above.append((heading, node))
+        while ancestors and ancestors[-1][0].level >= heading.level:
+            ancestors.pop()
+        (ancestors[-1][1].children if ancestors else top).append(node)
+        ancestors.append((heading, node))
     return top
 
 
@@ -146,16 +148,16 @@ def _members(
 ) -> Iterator[Node]:
     if not isinstance(value, dict) or len(path) > DEEPEST:
         return
-    for name, below in list(value.items())[:MOST]:
+    for name, member_value in list(value.items())[:MOST_NODES]:
         pointer = (*path, name)
         key, span = parsed.key_span(pointer), parsed.span(pointer)
         if key is None:
             continue
-        whole = Span(min(key.start, span.start), max(key.end, span.end))
-        children = list(_members(parsed, below, pointer))
+        full_span = Span(min(key.start, span.start), max(key.end, span.end))
+        children = list(_members(parsed, member_value, pointer))
         if children and isinstance(parsed, TomlDocument):
-            whole = Span(whole.start, max(whole.end, *(child.span.end for child in children)))
-        yield Node(str(name), _kind(below), key, whole, detail="", children=children)
+            full_span = Span(full_span.start, max(full_span.end, *(child.span.end for child in children)))
+        yield Node(str(name), _kind(member_value), key, full_span, detail="", children=children)
 
 
 def _kind(value: object) -> int:

@@ -60,7 +60,11 @@ def _lenses(
             "assistant": reader.profile.assistant.name,
             "source": {"uri": uri, "range": where},
         }
-        ranges = [each.range for each in reader.preview.fragments if each.source and each.source.uri == uri]
+        ranges = [
+            fragment.range
+            for fragment in reader.preview.fragments
+            if fragment.source and fragment.source.uri == uri
+        ]
         if ranges:
             target["prompt"] = Range(ranges[0].start, ranges[-1].end)
         command = {"title": _title(reader), "command": COMMAND, "arguments": [target]}

@@ -38,9 +38,9 @@ def import_edits(texts: Mapping[str, str], moves: Mapping[str, str], user_home: 
 
 def _moved(path: str, moves: Mapping[str, str]) -> str:
     """Where a path is after the moves."""
-    for old, new in _longest_first(moves):
-        if path == old or path.startswith(f"{old}/"):
-            return new + path[len(old) :]
+    for old_path, new_path in _longest_first(moves):
+        if path == old_path or path.startswith(f"{old_path}/"):
+            return new_path + path[len(old_path) :]
     return path
 
 
@@ -48,13 +48,13 @@ def _longest_first(moves: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     return iter(sorted(moves.items(), key=lambda move: len(move[0]), reverse=True))
 
 
-def _written(before: str, target: str, importer: str, user_home: str) -> str:
-    """A path as the import wrote the old one: from the home, or from its file."""
-    if before.startswith("~/") and target.startswith(f"{user_home}/"):
+def _written(written_path: str, target: str, importer: str, user_home: str) -> str:
+    """Write a path in the form of `written_path`: from the home, absolute, or relative to the importer."""
+    if written_path.startswith("~/") and target.startswith(f"{user_home}/"):
         name = f"~/{os.path.relpath(target, user_home)}"
-    elif before.startswith("/"):
+    elif written_path.startswith("/"):
         name = target
     else:
         name = os.path.relpath(target, os.path.dirname(importer))
-        name = f"./{name}" if before.startswith("./") and not name.startswith("../") else name
+        name = f"./{name}" if written_path.startswith("./") and not name.startswith("../") else name
     return name.replace(" ", "\\ ")

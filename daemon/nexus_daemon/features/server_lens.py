@@ -46,14 +46,14 @@ class ProgramServer(NamedTuple):
 def program_lenses(servers: Sequence[ProgramServer], path: str, locate: Locator) -> list[dict[str, Any]]:
     """Return a lens for each server of a file and program: whether it starts, and what its tools cost."""
     lenses = []
-    for each in servers:
-        title = f"{each.title}: {STARTS[each.server.start]}"
-        if each.info is not None and each.info.tools:
-            title += f" · {tools_text(each.info)}"
+    for program_server in servers:
+        title = f"{program_server.title}: {STARTS[program_server.server.start]}"
+        if program_server.info is not None and program_server.info.tools:
+            title += f" · {tools_text(program_server.info)}"
         command = {"title": title, "command": NOTHING}
-        if each.server.reason:
-            command["tooltip"] = visible_line(each.server.reason)
-        lenses.append({"range": locate.range(path, each.span), "command": command})
+        if program_server.server.reason:
+            command["tooltip"] = visible_line(program_server.server.reason)
+        lenses.append({"range": locate.range(path, program_server.span), "command": command})
     return lenses
 
 
@@ -75,7 +75,7 @@ def server_lenses(
     for server in snapshot.layers.servers:
         if server.path != path:
             continue
-        where = locate.range(path, _place(server))
+        where = locate.range(path, _lens_span(server))
         info = by_name.get(server.name)
         for title, action, tooltip in _lenses(server, info):
             target = {"workspaceFolder": folder, "name": server.name}
@@ -88,7 +88,7 @@ def server_lenses(
     return lenses
 
 
-def _place(server: McpServer) -> Span:
+def _lens_span(server: McpServer) -> Span:
     """The name of a server in front of its object, else the first character of the object: one line."""
     if server.name_span.start < server.span.start:
         return server.name_span

@@ -60,4 +60,4 @@ def capabilities_of(client: InitializeParams) -> ClientCapabilities:
 
 
 def _texts(value: object) -> list[str]:
-    return [each for each in value if isinstance(each, str)] if isinstance(value, list | tuple) else []
+    return [text for text in value if isinstance(text, str)] if isinstance(value, list | tuple) else []

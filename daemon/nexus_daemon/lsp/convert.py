@@ -42,12 +42,12 @@ def uri_to_path(uri: str, *, windows: bool = os.name == "nt") -> str | None:
     A host means a UNC path on Windows and another machine elsewhere (None). Bytes that are not UTF-8
     become surrogates, as `os.fsdecode` makes them.
     """
-    scheme, _, rest = uri.partition(":")
-    if scheme.lower() != "file" or not rest.startswith("/"):
+    scheme, _, hierarchical_part = uri.partition(":")
+    if scheme.lower() != "file" or not hierarchical_part.startswith("/"):
         return None
-    host, path = "", rest
-    if rest.startswith("//"):
-        host, slash, path = rest[2:].partition("/")
+    host, path = "", hierarchical_part
+    if hierarchical_part.startswith("//"):
+        host, slash, path = hierarchical_part[2:].partition("/")
         path = slash + path
     path = unquote_to_bytes(path).decode("utf-8", "surrogateescape")
     if not path or "\0" in path:
@@ -194,13 +194,13 @@ class Locator:
 
     def range(self, path: str, span: Span) -> Range:
         """Return the client's range of a span in a file."""
-        found = self._range(path, span)
+        client_range = self._range(path, span)
         mark = self._mark(path)
         if not mark:
-            return found
+            return client_range
         start, end = (
-            msgspec.structs.replace(each, character=each.character + mark * (each.line == 0))
-            for each in (found.start, found.end)
+            msgspec.structs.replace(position, character=position.character + mark * (position.line == 0))
+            for position in (client_range.start, client_range.end)
         )
         return Range(start=start, end=end)
 
@@ -239,11 +239,11 @@ def visible_span(text: str, span: Span) -> Span:
     at = min(span.start, len(text))
     if text[at : at + 1] not in ("", "\n", "\r"):
         return Span(at, at + 1)
-    before = len(text[:at].rstrip("\r\n"))
-    if before:
-        return Span(before - 1, before)
-    after = len(text) - len(text.lstrip("\r\n"))
-    return Span(after, after + 1) if after < len(text) else span
+    previous_end = len(text[:at].rstrip("\r\n"))
+    if previous_end:
+        return Span(previous_end - 1, previous_end)
+    next_start = len(text) - len(text.lstrip("\r\n"))
+    return Span(next_start, next_start + 1) if next_start < len(text) else span
 
 
 def diagnostic(

@@ -458,16 +458,16 @@ class NexusProtocol:
         return handler(decoded) if show is None else show(params.command, decoded, handler(decoded))
 
     def _with_folder(self, argument: Params, kind: Any) -> Params:
-        """The argument of a command; the only folder that is open is in it where it names none."""
+        """Return the argument of a command. Adds the only open folder if the argument names none."""
         folder, fields = self._server.only_folder(), getattr(kind, "__struct_fields__", ())
         if folder is None or "workspace_folder" not in fields:
             return argument
         with suppress(msgspec.DecodeError):  # `params_of` says what is wrong
-            given = {} if is_absent(argument) else framing.decode(cast("framing.Json", argument), Any)
-            if isinstance(given, dict) and given.get("workspaceFolder") is not None:
+            arguments = {} if is_absent(argument) else framing.decode(cast("framing.Json", argument), Any)
+            if isinstance(arguments, dict) and arguments.get("workspaceFolder") is not None:
                 return argument
-            if isinstance(given, dict) or given == []:  # what a Lua client makes of an empty table
-                return msgspec.Raw(framing.encode({**dict(given), "workspaceFolder": folder}))
+            if isinstance(arguments, dict) or arguments == []:  # what a Lua client makes of an empty table
+                return msgspec.Raw(framing.encode({**dict(arguments), "workspaceFolder": folder}))
         return argument
 
     def _cancel(self, params: lsp_types.CancelParams) -> None:

@@ -73,8 +73,8 @@ class OpenDocuments:
 
     def of_file(self, path: str) -> list[Document]:
         """The documents of a file, however the client spells its path; the last one to be edited first."""
-        same = self._uris.get(path, ())
-        keys = {key for uri in same for key in self._keys[uri]}
+        uris = self._uris.get(path, ())
+        keys = {key for uri in uris for key in self._keys[uri]}
         documents = [self._documents[uri] for uri in {uri: None for key in keys for uri in self._uris[key]}]
         return sorted(documents, key=lambda document: -document.edited)
 
@@ -160,16 +160,16 @@ def apply_change(text: str, change: ContentChange, encoding: str) -> str:
     """Return `text` with one LSP change; a change without a range is the whole new text."""
     if change.range is None:
         return change.text
-    position, other = change.range.start, change.range.end
-    if (other.line, other.character) < (position.line, position.character):
-        position, other = other, position
-    start, end = _offset(text, position, encoding), _offset(text, other, encoding)
-    before, after = text[:start], text[end:]
+    start_position, end_position = change.range.start, change.range.end
+    if (end_position.line, end_position.character) < (start_position.line, start_position.character):
+        start_position, end_position = end_position, start_position
+    start, end = _offset(text, start_position, encoding), _offset(text, end_position, encoding)
+    text_before, text_after = text[:start], text[end:]
     if encoding == "utf-16" and not text.isascii():
-        cut, end_cut = _is_cut(text, position, start), _is_cut(text, other, end)
-        before += _pair(text[start])[0] if cut else ""
-        after = _pair(text[end])[1] + text[end + 1 :] if end_cut else after
-    changed = before + change.text + after
+        cut, end_cut = _is_cut(text, start_position, start), _is_cut(text, end_position, end)
+        text_before += _pair(text[start])[0] if cut else ""
+        text_after = _pair(text[end])[1] + text[end + 1 :] if end_cut else text_after
+    changed = text_before + change.text + text_after
     if _HALF.search(changed):
         return changed.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
     return changed
@@ -209,8 +209,8 @@ def _line_start(text: str, line: int) -> int | None:
         # every line ends with \n: one pass in C, much faster than an index of all lines per edit
         pieces = text.split("\n", line)
         return len(text) - len(pieces[line]) if len(pieces) > line else None
-    found = next(islice(_LINE_END.finditer(text), line - 1, None), None)
-    return None if found is None else found.end()
+    line_end = next(islice(_LINE_END.finditer(text), line - 1, None), None)
+    return None if line_end is None else line_end.end()
 
 
 def _line_end(text: str, start: int, limit: int) -> int:

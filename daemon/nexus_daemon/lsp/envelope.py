@@ -58,8 +58,8 @@ def read_envelope(
     try:
         if not body.isascii():
             body.decode()
-        whole = _in_one_pass(body, types)
-        message: framing.Envelope = whole[0] if whole else framing.decode(body, framing.Envelope)
+        decoded = _in_one_pass(body, types)
+        message: framing.Envelope = decoded[0] if decoded else framing.decode(body, framing.Envelope)
     except msgspec.ValidationError as error:
         raise RpcError(failures.INVALID_REQUEST, f"Not a JSON-RPC message: {error}", _id_of(body)) from error
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -69,7 +69,7 @@ def read_envelope(
         raise RpcError(failures.INVALID_REQUEST, 'A message needs `"jsonrpc": "2.0"`.', message_id)
     if message.id is None and not isinstance(message.method, msgspec.UnsetType):
         raise RpcError(failures.INVALID_REQUEST, "The id of a request must be a number or a string.")
-    return message, whole[1] if whole else None
+    return message, decoded[1] if decoded else None
 
 
 def is_urgent(body: framing.Body) -> bool:
@@ -148,12 +148,12 @@ def params_of(raw: Params, kind: Any) -> Any:
     except msgspec.DecodeError as error:
         if isinstance(error, msgspec.ValidationError) and _is_struct(kind):
             struct = cast(type[msgspec.Struct], kind)
-            whole = cast("framing.Json", raw)
+            cleaned = cast("framing.Json", raw)
             with suppress(msgspec.DecodeError, RecursionError):
-                whole = _without_nulls(_without_tokens(whole, struct), struct)
-                whole = msgspec.json.encode(_with_integers(framing.decode(whole, Any)))
+                cleaned = _without_nulls(_without_tokens(cleaned, struct), struct)
+                cleaned = msgspec.json.encode(_with_integers(framing.decode(cleaned, Any)))
             try:
-                return framing.decode(whole, struct)
+                return framing.decode(cleaned, struct)
             except msgspec.DecodeError as fault:
                 error = fault  # what is wrong besides nulls
         from nexus_daemon.lsp.invalid_params import describe  # rarely needed
@@ -205,8 +205,8 @@ def _with_integers(value: Any) -> Any:
 def _inner(kind: Any) -> type[msgspec.Struct] | None:
     """Return the struct of a field whose type is a struct, or a struct or null; else None."""
     is_union = get_origin(kind) in (Union, UnionType)
-    one = [each for each in (get_args(kind) if is_union else (kind,)) if each is not NoneType]
-    return one[0] if len(one) == 1 and _is_struct(one[0]) else None
+    members = [member for member in (get_args(kind) if is_union else (kind,)) if member is not NoneType]
+    return members[0] if len(members) == 1 and _is_struct(members[0]) else None
 
 
 def _is_struct(kind: Any) -> bool:

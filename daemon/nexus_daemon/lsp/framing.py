@@ -21,7 +21,7 @@ from nexus_context.text.decoding import convert_to, decoder_of
 HEADER_LIMIT = 8 * 1024  # bytes
 BODY_LIMIT = 32 * 1024 * 1024  # bytes
 LONG = 64 * 1024  # bytes; from here on a copy costs more than avoiding it
-_ROOM = 128 * 1024  # bytes to read at once unless a long body is arriving
+_BUFFER_SIZE = 128 * 1024  # bytes to read at once unless a long body is arriving
 _LEAST_ROOM = 16 * 1024  # bytes
 _SHORT = 32 * 1024  # bytes; from here on an incomplete body gets its own buffer
 _TRUSTED = 4 * 1024 * 1024  # bytes that a length alone may allocate
@@ -66,7 +66,7 @@ class FrameReader:
 
     def __init__(self, *, body_limit: int = BODY_LIMIT) -> None:
         self._body_limit = body_limit
-        self._data = bytearray(_ROOM)
+        self._data = bytearray(_BUFFER_SIZE)
         self._at = 0  # start of what is not consumed, in _data
         self._end = 0  # of what was read into _data
         self._line = 0  # start of the header line that is not read yet, in _data
@@ -82,13 +82,13 @@ class FrameReader:
 
     def feed(self, data: bytes) -> None:
         """Add bytes that the caller read elsewhere."""
-        rest = memoryview(data)
-        while rest:
-            with self.room() as room:
-                count = min(len(room), len(rest))
-                room[:count] = rest[:count]
+        unread = memoryview(data)
+        while unread:
+            with self.room() as buffer:
+                count = min(len(buffer), len(unread))
+                buffer[:count] = unread[:count]
             self.filled(count)
-            rest = rest[count:]
+            unread = unread[count:]
 
     def room(self) -> memoryview:
         """Return where to read the next bytes into, never empty; release it, then call `filled`."""
@@ -96,8 +96,8 @@ class FrameReader:
             return memoryview(self._growing())[self._have : self._length]
         waiting = self._end - self._at
         if not waiting:
-            if len(self._data) > _ROOM:
-                self._data = bytearray(_ROOM)  # it had grown
+            if len(self._data) > _BUFFER_SIZE:
+                self._data = bytearray(_BUFFER_SIZE)  # it had grown
             self._start_with(0)
         elif len(self._data) - self._end < _LEAST_ROOM:
             if waiting > len(self._data) // 2:
@@ -264,9 +264,9 @@ def encode_in_parts(result: Any, envelope: Callable[[Any], Any]) -> list[Part]:
         around = shell.split(bytes(_GAP))
         if len(around) == len(lists) + 1:
             parts: list[Part] = [around[0]]
-            for items, after in zip(lists.values(), around[1:], strict=True):
+            for items, following_text in zip(lists.values(), around[1:], strict=True):
                 comma_and_item = [part for item in items for part in (b",", memoryview(item))]
-                parts += [b"[", *comma_and_item[1:], b"]", after]
+                parts += [b"[", *comma_and_item[1:], b"]", following_text]
             return parts
     return [encode(envelope(result))]
 

@@ -30,7 +30,11 @@ def describe(error: msgspec.DecodeError, kind: Any) -> str:
     name = unknown["name"]
     near = meant(name, fields)
     prefix = f"{path}." if path else ""
-    proposal = f"did you mean `{near}`?" if near else f"known are {', '.join(f'`{one}`' for one in fields)}."
+    proposal = (
+        f"did you mean `{near}`?"
+        if near
+        else f"known are {', '.join(f'`{field_name}`' for field_name in fields)}."
+    )
     if not fields:
         proposal = "there are no fields."
     return f"Unknown field `{prefix}{name}`: {proposal}"
@@ -40,19 +44,23 @@ def _fields_at(kind: Any, path: str) -> list[str]:
     """The fields of the objects at a path, in the order of their declaration."""
     kinds = [kind]
     for step in _STEP.finditer(path):
-        kinds = [inner for one in kinds for inner in _inside(one, step["field"])]
-    structs = [struct for one in kinds for struct in _parts(one) if _is_struct(struct)]
+        kinds = [inner for object_kind in kinds for inner in _inside(object_kind, step["field"])]
+    structs = [struct for object_kind in kinds for struct in _parts(object_kind) if _is_struct(struct)]
     return [field.encode_name for struct in structs for field in msgspec.structs.fields(struct)]
 
 
 def _inside(kind: Any, field: str | None) -> Iterator[Any]:
     """The types of a field of the objects of a type; of the items of its arrays without a field."""
-    for one in _parts(kind):
+    for member_kind in _parts(kind):
         if field is None:
-            if get_origin(one) in (list, tuple):
-                yield get_args(one)[0]
-        elif _is_struct(one):
-            yield from (each.type for each in msgspec.structs.fields(one) if each.encode_name == field)
+            if get_origin(member_kind) in (list, tuple):
+                yield get_args(member_kind)[0]
+        elif _is_struct(member_kind):
+            yield from (
+                struct_field.type
+                for struct_field in msgspec.structs.fields(member_kind)
+                if struct_field.encode_name == field
+            )
 
 
 @cache
@@ -62,7 +70,7 @@ def _parts(kind: Any) -> tuple[Any, ...]:
         return _parts(get_args(kind)[0])
     if _is_struct(kind) or get_origin(kind) in (list, tuple, dict) or not get_args(kind):
         return () if kind is NoneType else (kind,)
-    return tuple(part for one in get_args(kind) for part in _parts(one))
+    return tuple(member for argument in get_args(kind) for member in _parts(argument))
 
 
 def _is_struct(kind: Any) -> bool:

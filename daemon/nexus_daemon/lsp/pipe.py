@@ -65,8 +65,8 @@ class PipeReader:
             self._open = False
             self._dispose()
 
-    def _receive(self, room: memoryview) -> int:
-        return os.readv(self._descriptor, (room,))
+    def _receive(self, buffer: memoryview) -> int:
+        return os.readv(self._descriptor, (buffer,))
 
     def _dispose(self) -> None:
         os.close(self._descriptor)
@@ -77,9 +77,9 @@ class PipeReader:
             if not self._reading:
                 return
             try:
-                with self._side.get_buffer(-1) as room:
-                    size = len(room)
-                    count = self._receive(room)
+                with self._side.get_buffer(-1) as buffer:
+                    size = len(buffer)
+                    count = self._receive(buffer)
             except (BlockingIOError, InterruptedError):
                 return
             except OSError:  # a socket whose other side is gone
@@ -211,8 +211,8 @@ class SocketReader(PipeReader):
         self._socket = connected
         super().__init__(connected.fileno(), side, loop)
 
-    def _receive(self, room: memoryview) -> int:
-        return self._socket.recv_into(room)
+    def _receive(self, buffer: memoryview) -> int:
+        return self._socket.recv_into(buffer)
 
     def _dispose(self) -> None:
         pass

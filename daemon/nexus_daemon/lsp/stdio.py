@@ -197,9 +197,9 @@ class _ThreadWriter:
     def _run(self) -> None:
         while (data := self._frames.get()) is not None:
             try:
-                rest = memoryview(data)
-                while rest:
-                    rest = rest[os.write(self._descriptor, rest) :]
+                unwritten = memoryview(data)
+                while unwritten:
+                    unwritten = unwritten[os.write(self._descriptor, unwritten) :]
             except OSError:
                 break
             self._call(self._wrote, len(data))

@@ -10,9 +10,9 @@ LOCK_S = 5.0  # that another process may hold a file
 
 def make_directory(directory: str) -> None:
     """Create the directory for this user alone, with what is above it."""
-    above = os.path.dirname(directory)
-    if above != directory and not os.path.isdir(above):
-        make_directory(above)
+    parent = os.path.dirname(directory)
+    if parent != directory and not os.path.isdir(parent):
+        make_directory(parent)
     with suppress(FileExistsError):
         os.mkdir(directory, 0o700)
 

@@ -39,9 +39,9 @@ def read_approvals(environ: Mapping[str, str]) -> Approvals:
 def approve(environ: Mapping[str, str], launch: Launch, pin: str | None) -> Approvals:
     """Let a launch start; `pin` is what it may offer, None as long as nobody knows. OSError as below."""
 
-    def change(before: Approvals) -> Approvals:
-        kept = pin if pin is not None else before.pin_of(launch.hash)
-        return before.with_approval(launch.hash, _approval(launch, kept))
+    def change(approvals: Approvals) -> Approvals:
+        approved_pin = pin if pin is not None else approvals.pin_of(launch.hash)
+        return approvals.with_approval(launch.hash, _approval(launch, approved_pin))
 
     return _change(environ, change)
 
@@ -49,14 +49,14 @@ def approve(environ: Mapping[str, str], launch: Launch, pin: str | None) -> Appr
 def keep_first(environ: Mapping[str, str], launch: Launch, offered: ReviewedDefinitions) -> None:
     """Keep what a server offered when it was first started, unless it is kept. OSError as above."""
 
-    def change(before: Approvals) -> Approvals:
-        approval = before.servers.get(launch.hash)
+    def change(approvals: Approvals) -> Approvals:
+        approval = approvals.servers.get(launch.hash)
         if approval is not None and approval.pin is not None:
-            return before
+            return approvals
         keep_definitions(environ, launch, offered.definitions)
         if approval is None:
             approval = msgspec.structs.replace(_approval(launch, None), may_start=False)
-        return before.with_approval(launch.hash, msgspec.structs.replace(approval, pin=offered.pin))
+        return approvals.with_approval(launch.hash, msgspec.structs.replace(approval, pin=offered.pin))
 
     _change(environ, change)
 
@@ -65,7 +65,7 @@ def revoke(environ: Mapping[str, str], launch: Launch) -> Approvals:
     """Let a launch start no more, and forget what it offered. OSError if that cannot be written."""
     with suppress(FileNotFoundError):
         os.unlink(definitions_file(environ, launch.hash))
-    return _change(environ, lambda before: before.without(launch.hash))
+    return _change(environ, lambda approvals: approvals.without(launch.hash))
 
 
 def read_definitions(environ: Mapping[str, str], launch_hash: str) -> ReviewedDefinitions | None:
@@ -86,9 +86,9 @@ def _read(path: str, parse: Callable[[str | None], Any]) -> Any:
     stamp = files.file_stamp(path)
     if stamp is None:
         return parse(None)
-    known = _contents.get(path)
-    if known is not None and known[0] == stamp:
-        return known[1]
+    cached = _contents.get(path)
+    if cached is not None and cached[0] == stamp:
+        return cached[1]
     value = parse(files.read_text(path, limit=2 * MOST_BYTES).text)
     if len(_contents) >= MOST_KEPT:
         _contents.clear()
@@ -111,12 +111,12 @@ def _change(environ: Mapping[str, str], change: Callable[[Approvals], Approvals]
     path = approvals_file(environ)
     with locked(f"{path}.lock"):
         text = files.read_text(path, limit=LARGEST).text
-        before = parse_approvals(text)
+        approvals = parse_approvals(text)
         if text is None and files.exists(path):
             raise OSError(EIO, f"{path} cannot be read")
-        if text is not None and not before.servers and text.strip() not in ("", _NOTHING):
+        if text is not None and not approvals.servers and text.strip() not in ("", _NOTHING):
             os.replace(path, f"{path}.broken")  # what the user approved may still be read there
-        changed = change(before)
-        if changed is not before:
+        changed = change(approvals)
+        if changed is not approvals:
             write_file(path, msgspec.json.format(msgspec.json.encode(changed), indent=1) + b"\n")
     return changed

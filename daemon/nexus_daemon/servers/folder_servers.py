@@ -118,9 +118,9 @@ class FolderServers:
 
     async def _views(self, folder: Folder, snapshot: Snapshot, servers: list[McpServer]) -> list[ServerView]:
         statuses = {key: running.status for key, running in self._running.items()}
-        own = folder.snapshot or snapshot  # an agent's servers are started as those of the folder
+        folder_snapshot = folder.snapshot or snapshot  # an agent's servers are started as those of the folder
         views = await self._workers.run(
-            _read_views, own, servers, inputs=self._inputs_of(folder), statuses=statuses
+            _read_views, folder_snapshot, servers, inputs=self._inputs_of(folder), statuses=statuses
         )
         states: dict[str, State] = {view.server.name: view.state for view in views}
         self._states[folder] = {**self._states.get(folder, {}), **states}
@@ -129,13 +129,13 @@ class FolderServers:
     async def view(self, folder: Folder, snapshot: Snapshot, name: str) -> ServerView:
         """One server. RequestError if there is none of this name."""
         servers = [server for server in snapshot.layers.servers if server.shadowed_by is None]
-        found = [server for server in servers if server.name == name]
-        if not found:
+        named_servers = [server for server in servers if server.name == name]
+        if not named_servers:
             names = ", ".join(server.name for server in servers) or "none"
             raise RequestError(
                 f"There is no MCP server {name!r} in this folder. There are: {names}.", code="unknown-server"
             )
-        return (await self._views(folder, snapshot, found))[0]
+        return (await self._views(folder, snapshot, named_servers))[0]
 
     # ------------------------------------------------------------ approvals
 
@@ -204,13 +204,13 @@ class FolderServers:
         await self._workers.run(_import_sdk)
         page: Future[str] = Future()
         work = _sign_in(launch, self._inputs_of(folder).environ, show_page=page.set_result)
-        signing, shown = asyncio.wrap_future(self._thread.submit(work)), asyncio.wrap_future(page)
-        either: list[asyncio.Future[Any]] = [signing, shown]
+        signing, shown_page = asyncio.wrap_future(self._thread.submit(work)), asyncio.wrap_future(page)
+        either: list[asyncio.Future[Any]] = [signing, shown_page]
         self._sign_ins[launch.hash] = signing
         try:
             await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
-            if shown.done():
-                await open_page(shown.result())
+            if shown_page.done():
+                await open_page(shown_page.result())
             await asyncio.wait({signing})
             if signing.cancelled():
                 raise RequestError(
@@ -289,7 +289,7 @@ class FolderServers:
         RequestError if the server or the tool may not be called.
         """
         self._ready(view)
-        names = {each["name"] for each in view.definitions.tools} if view.definitions else set()
+        names = {definition["name"] for definition in view.definitions.tools} if view.definitions else set()
         if tool not in names:
             raise RequestError(
                 f"The server {view.server.name!r} has no tool {tool!r}. It has: "
@@ -310,8 +310,8 @@ class FolderServers:
         self, view: ServerView, request: "Callable[[Client], Coroutine[Any, Any, Any]]"
     ) -> dict[str, Any]:
         """The answer of the server of a view to a request of the SDK."""
-        asked = self._ready(view).ask(request, pin=view.pin or "", seconds=CALL_S)
-        return await asyncio.wrap_future(self._thread.submit(asked))
+        pending_answer = self._ready(view).ask(request, pin=view.pin or "", seconds=CALL_S)
+        return await asyncio.wrap_future(self._thread.submit(pending_answer))
 
     def _ready(self, view: ServerView) -> "RunningServer":
         """The server of a view, with the approved tools; RequestError if it may not be asked."""
@@ -341,10 +341,10 @@ class FolderServers:
         if starts:
             views = await asyncio.gather(*(self._started(folder, snapshot, view) for view in views))
         may_run = ("starting", "ready") if starts else ("stopped", "starting", "ready")
-        for known in views:
-            is_approved = known.is_pinned and not known.is_seen_elsewhere
-            if is_approved and known.definitions is not None and known.state in may_run:
-                tools += offered_tools(known.server.name, known.definitions)
+        for server_view in views:
+            is_approved = server_view.is_pinned and not server_view.is_seen_elsewhere
+            if is_approved and server_view.definitions is not None and server_view.state in may_run:
+                tools += offered_tools(server_view.server.name, server_view.definitions)
         return tools
 
     async def _started(self, folder: Folder, snapshot: Snapshot, view: ServerView) -> ServerView:
@@ -378,7 +378,7 @@ class FolderServers:
 
     async def approvals_changed(self, folder: Folder, snapshot: Snapshot) -> None:
         """Take in what another process did: approved servers of a folder, took that back, or signed in."""
-        before, environ = self._states.get(folder, {}), self._inputs_of(folder).environ
+        previous_states, environ = self._states.get(folder, {}), self._inputs_of(folder).environ
         await self.follow(folder, snapshot)
         for view in await self.views(folder, snapshot):
             if view.state == "needs-auth":
@@ -388,7 +388,7 @@ class FolderServers:
                 if status is not None and status.state == "needs-auth" and saved > status.started:
                     await self._stop(view.key)  # it may start again
                     self._report(view.key.launch_hash)
-            if view.state != before.get(view.server.name, view.state):
+            if view.state != previous_states.get(view.server.name, view.state):
                 self._report(view.key.launch_hash)
 
     async def close(self) -> None:
@@ -522,8 +522,8 @@ def _read_views(
             error=None if status is None else status.error,
             started=0.0 if status is None else status.started,
         )
-        kept = _read_pinned(inputs.environ, approvals, launch.hash)
-        view = _with_definitions(view, status, kept, approvals.pin_of(launch.hash))
+        pinned = _read_pinned(inputs.environ, approvals, launch.hash)
+        view = _with_definitions(view, status, pinned, approvals.pin_of(launch.hash))
         if view.definitions is None:
             elsewhere = _read_pinned(inputs.environ, approvals, approvals.launch_of_program(launch.text))
             if elsewhere is not None:
@@ -559,12 +559,12 @@ def _context(server: McpServer, snapshot: Snapshot, inputs: LoadInputs) -> Launc
 
 
 def _with_definitions(
-    view: ServerView, status: "ServerStatus | None", kept: ReviewedDefinitions | None, pin: str | None
+    view: ServerView, status: "ServerStatus | None", pinned: ReviewedDefinitions | None, pin: str | None
 ) -> ServerView:
     """The view with what the server offers, compared with what is approved: what has this pin."""
-    offered = kept if status is None or status.offered is None else status.offered
+    offered = pinned if status is None or status.offered is None else status.offered
     if view.state != "ready" and offered is not None and pin not in (None, offered.pin):
-        offered = kept  # it ended after it had offered something else: no turn may have that
+        offered = pinned  # it ended after it had offered something else: no turn may have that
     view = msgspec.structs.replace(view, is_pinned=pin is not None)
     if offered is None:
         return view
@@ -573,8 +573,10 @@ def _with_definitions(
     )
     if view.state != "ready" or pin in (None, offered.pin):
         return view
-    before = ServerDefinitions() if kept is None else kept.definitions
-    return msgspec.structs.replace(view, state="changed", changes=compare(before, offered.definitions))
+    pinned_definitions = ServerDefinitions() if pinned is None else pinned.definitions
+    return msgspec.structs.replace(
+        view, state="changed", changes=compare(pinned_definitions, offered.definitions)
+    )
 
 
 def _state(
@@ -671,4 +673,4 @@ async def _settled(running: "RunningServer") -> None:
 
 
 async def _stop_all(running: list["RunningServer"]) -> None:
-    await asyncio.gather(*(each.stop() for each in running), return_exceptions=True)
+    await asyncio.gather(*(server.stop() for server in running), return_exceptions=True)

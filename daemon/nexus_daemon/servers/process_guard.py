@@ -45,8 +45,8 @@ class ProcessGuard:
                 return
             if self._process is None or self._process.poll() is not None:
                 self._process = _start()
-                for each in self._groups - {group}:
-                    self._tell(f"+{each}\n")
+                for other_group in self._groups - {group}:
+                    self._tell(f"+{other_group}\n")
             self._tell(f"+{group}\n")
 
     def remove(self, group: int) -> None:

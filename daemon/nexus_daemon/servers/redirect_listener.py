@@ -56,8 +56,8 @@ class RedirectListener:
         writer.close()
 
     def _take(self, head: str) -> tuple[str, str]:
-        method, _, rest = head.partition(" ")
-        address = urlsplit(rest.partition(" ")[0])
+        method, _, target_and_version = head.partition(" ")
+        address = urlsplit(target_and_version.partition(" ")[0])
         query = dict(parse_qsl(address.query))
         is_state = secrets.compare_digest(query.get("state", "").encode(), self._state.encode())
         if method != "GET" or address.path != PATH or not self._state or not is_state:

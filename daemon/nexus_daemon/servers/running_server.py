@@ -203,8 +203,8 @@ class RunningServer:
         closed.cancel()
         if not serving.cancelled():
             return serving.result()
-        last = f" Its last words: {self.log.last}" if self.log.last else ""
-        return _Ending(f"The server could not be reached: its output has ended.{last}")
+        last_words = f" Its last words: {self.log.last}" if self.log.last else ""
+        return _Ending(f"The server could not be reached: its output has ended.{last_words}")
 
     async def _serve(self, ended: asyncio.Event) -> "_Ending":
         self._is_listed = False
@@ -229,7 +229,7 @@ class RunningServer:
                 await self._watch(client, ended)
             return _Ending("The server ended by itself.")
         except BaseExceptionGroup as group:
-            return _ending_of(_first(group), self.log)
+            return _ending_of(_first_error(group), self.log)
         except (asyncio.CancelledError, KeyboardInterrupt):
             raise
         except Exception as error:  # noqa: BLE001 - whatever a server makes the SDK raise
@@ -241,7 +241,7 @@ class RunningServer:
         """Follow changes of the tools until it ends or is to be stopped."""
         ends = (ended.wait(), self._stop.wait(), self._wants_sign_in.wait())
         waiting: list[asyncio.Future[Any]] = [
-            asyncio.ensure_future(each) for each in (*ends, self._list_changes(client))
+            asyncio.ensure_future(awaitable) for awaitable in (*ends, self._list_changes(client))
         ]
         listener = asyncio.ensure_future(self._listen(client))
         try:
@@ -304,15 +304,15 @@ def _ending_of(error: BaseException, log: ServerLog) -> _Ending:
         return _Ending(f"The program cannot be started: {error.strerror}.", is_final=True)
     if isinstance(error, TimeoutError):
         return _Ending(f"The server did not list its tools within {START_S:g} s.", is_final=True)
-    last = f" Its last words: {log.last}" if log.last else ""
+    last_words = f" Its last words: {log.last}" if log.last else ""
     words = str(error.error.message if isinstance(error, MCPError) else error) or type(error).__name__
-    text = log.cover(f"The server could not be reached: {words.rstrip('.')}.{last}")
+    text = log.cover(f"The server could not be reached: {words.rstrip('.')}.{last_words}")
     return _Ending(text[:1_000])
 
 
-def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
+def _first_error(group: BaseExceptionGroup[BaseException]) -> BaseException:
     error = group.exceptions[0]
-    return _first(error) if isinstance(error, BaseExceptionGroup) else error
+    return _first_error(error) if isinstance(error, BaseExceptionGroup) else error
 
 
 async def _within(seconds: float, request: Coroutine[Any, Any, Any]) -> Any:

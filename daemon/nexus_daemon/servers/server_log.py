@@ -89,9 +89,9 @@ def remove_expired(environ: Mapping[str, str]) -> None:
 def _halve(path: str) -> None:
     with open(path, "rb") as file:
         file.seek(-MOST_BYTES // 2, os.SEEK_END)
-        rest = file.read().partition(b"\n")[2]
+        newer_half = file.read().partition(b"\n")[2]
     draft = f"{path}.draft"
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     with open(descriptor, "wb") as file:
-        file.write(rest)
+        file.write(newer_half)
     os.replace(draft, path)

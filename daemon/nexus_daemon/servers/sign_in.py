@@ -126,14 +126,14 @@ class SavedTokens(httpx2.Auth):
                         outgoing = await flow.asend((yield outgoing))
                 if (tokens := context.current_tokens) is not None:
                     self._log.add_secrets(filter(None, (tokens.access_token, tokens.refresh_token)))
-            sent = request.headers.get("authorization")
+            sent_authorization = request.headers.get("authorization")
             response = yield request
             if response.status_code != 401:
                 return
             tokens = context.current_tokens
             if tokens is None or not self._signs_in:
                 break
-            if sent == f"Bearer {tokens.access_token}":  # nobody has refreshed them meanwhile
+            if sent_authorization == f"Bearer {tokens.access_token}":  # nobody has refreshed them meanwhile
                 context.token_expiry_time = time.time() - 1
         self._refused.set()
 
@@ -209,10 +209,10 @@ async def _ask(client: httpx2.AsyncClient, url: str) -> int:
     for _ in range(MOST_REDIRECTS):
         response = await client.send(request, stream=True, follow_redirects=False)
         await response.aclose()
-        following = response.next_request
-        if following is None or following.method != "POST" or _origin(following) != _origin(request):
+        next_request = response.next_request
+        if next_request is None or next_request.method != "POST" or _origin(next_request) != _origin(request):
             break
-        request = following
+        request = next_request
     return response.status_code
 
 

@@ -142,15 +142,15 @@ async def _write(pipe: Any, outgoing: Any) -> None:
 
 async def _read_errors(errors: Any, log: ServerLog) -> None:
     """Keep the lines of the standard error, at most MOST_ERRORS a second: more cost the other servers."""
-    rest, since, count = b"", 0.0, 0
+    partial_line, since, count = b"", 0.0, 0
     while data := await errors.read(_CHUNK):
-        *lines, rest = (rest + data).split(b"\n")
+        *lines, partial_line = (partial_line + data).split(b"\n")
         if time.monotonic() - since > 1.0:
             since, count = time.monotonic(), 0
         for line in lines[: MOST_ERRORS - count]:
             log.write(line[:8_000].decode("utf-8", "replace"))
         count = min(count + len(lines), MOST_ERRORS)
-        rest = rest[-_CHUNK:]
+        partial_line = partial_line[-_CHUNK:]
         await asyncio.sleep(0)
 
 

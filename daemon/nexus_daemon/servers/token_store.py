@@ -61,8 +61,8 @@ async def save_tokens(environ: Mapping[str, str], launch_hash: str, text: str) -
     is_saved = await _ask_keyring(save)
     if is_saved is False or (_hangs.is_set() and not was_hanging):
         _unsure.add(launch_hash)
-    kept = IN_KEYRING if is_saved else text
-    await asyncio.to_thread(write_file, tokens_file(environ, launch_hash), kept.encode())
+    stored_text = IN_KEYRING if is_saved else text
+    await asyncio.to_thread(write_file, tokens_file(environ, launch_hash), stored_text.encode())
 
 
 async def delete_tokens(environ: Mapping[str, str], launch_hash: str) -> bool:

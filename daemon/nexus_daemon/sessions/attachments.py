@@ -73,11 +73,11 @@ def read_attachments(
     items: list[MemoryItem] = []
     instructions: list[_Outcome] = []
     paths = [path for uri in files if (path := convert.uri_to_path(uri)) is not None]
-    for each in conditional:
-        outcome = _applied(snapshot, each, paths)
+    for conditional_file in conditional:
+        outcome = _applied(snapshot, conditional_file, paths)
         instructions.append(outcome)
         if outcome.status == "sent":
-            block = each.block
+            block = conditional_file.block
             text = "".join(piece.text for piece in block.pieces)
             items.append(_item(outcome.row, text, block.path, block.pieces[0].source))
             present.update(_real_path(piece.path) for piece in block.pieces if piece.path is not None)
@@ -109,7 +109,7 @@ def _item(row: str, text: str, path: str | None, span: Span | None) -> MemoryIte
 def _applied(snapshot: Snapshot, conditional: Conditional, paths: Sequence[str]) -> _Outcome:
     """Whether a conditional file applies to one of these paths."""
     path = conditional.block.path
-    file = Globs(conditional.applies_to).matching(Path(each).as_posix() for each in paths)
+    file = Globs(conditional.applies_to).matching(Path(turn_path).as_posix() for turn_path in paths)
     label = _label(snapshot.folder, path)
     return _Outcome(
         uri=convert.path_to_uri(path),

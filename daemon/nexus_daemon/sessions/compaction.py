@@ -80,13 +80,13 @@ async def compact(scope: SessionScope, params: protocol.CompactParams) -> tuple[
 async def compact_turn(scope: SessionScope, context: AssembledContext) -> TurnCompaction:
     """Compact the conversation because the turn of this context reached the threshold."""
     conversation = scope.conversation
-    before = conversation.state.compaction
+    previous_compaction = conversation.state.compaction
     try:
         draft = await scope.work(_plan_turn, context)
         async with _summary(scope, draft, IN_A_TURN_S) as summary:
             receipt = await scope.work(apply, draft, summary)
     except LedgerError as error:
-        if conversation.state.compaction != before:  # another window was faster
+        if conversation.state.compaction != previous_compaction:  # another window was faster
             _reload_prompt(scope)
             return TurnCompaction({}, compacted=True)
         # nothing has changed; the next turn is due again
@@ -143,9 +143,9 @@ def _plan_turn(scope: SessionScope, context: AssembledContext) -> Draft:
     fixed = spent.total - context.view.tokens - spent.by_category().get("memory", 0)
     if fixed >= snapshot.effective.get("/compaction/threshold") * spent.available:
         raise CompactionError(texts.text("compaction_no_room").format(fixed=fixed), code="no-gain")
-    before = conversation.state.compaction
+    previous_compaction = conversation.state.compaction
     scope.follow_to_compact()
-    if conversation.state.compaction != before:
+    if conversation.state.compaction != previous_compaction:
         raise HeadMovedError(conversation.session)
     counter = models.model_of(snapshot, None)[1]
     compaction_plan = conversation.manager.plan_compaction(
@@ -225,14 +225,16 @@ def _with_appended(conversation: Conversation, draft: Draft) -> tuple["Plan", tu
     now = _draft(conversation, draft.task)
     if (now.thread, now.compaction) != (draft.thread, draft.compaction):
         raise HeadMovedError(conversation.session)
-    last = max(draft.positions, default=-1)
-    first = next((index for index, at in enumerate(now.positions) if at > last), len(now.positions))
-    if first == len(now.positions):
+    last_planned = max(draft.positions, default=-1)
+    first_appended = next(
+        (index for index, at in enumerate(now.positions) if at > last_planned), len(now.positions)
+    )
+    if first_appended == len(now.positions):
         return draft.task.plan, draft.positions
     history = conversation.manager.history
     sums = history.sums(draft.task.counter)
-    extended = draft.task.plan.extended(history.messages[first:], sums[-1] - sums[first])
-    return extended, (*draft.positions, *now.positions[first:])
+    extended = draft.task.plan.extended(history.messages[first_appended:], sums[-1] - sums[first_appended])
+    return extended, (*draft.positions, *now.positions[first_appended:])
 
 
 def _finish(

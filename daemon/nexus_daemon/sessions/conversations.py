@@ -166,7 +166,9 @@ class Conversation:
     def note_facts(self, request_id: str, facts: "RequestFacts") -> None:
         """Keep what a request was made with as long as it may be answered."""
         turn = self.turn
-        turn.facts = {name: each for name, each in turn.facts.items() if name in turn.requests}
+        turn.facts = {
+            name: request_facts for name, request_facts in turn.facts.items() if name in turn.requests
+        }
         turn.facts[request_id] = facts
 
     def drop_turn(self, client: object) -> None:
@@ -254,7 +256,9 @@ class Conversations:
 
     def statistics(self) -> Statistics:
         """Hits and misses of the caches of all conversations."""
-        return sum((each.assembled.statistics() for each in self._by_name.values()), Statistics())
+        return sum(
+            (conversation.assembled.statistics() for conversation in self._by_name.values()), Statistics()
+        )
 
     def peek(self, session: str) -> Conversation:
         """The conversation in memory, or an empty one."""

@@ -141,15 +141,15 @@ class _Messages:
     def _row(self, index: int, state: str = "sent") -> protocol.ExplainedMessage:
         view = self._view
         message = view.history.messages[index]
-        sent = view.replaced.get(index, message)
-        tokens = self._tokens(sent)
+        sent_message = view.replaced.get(index, message)
+        tokens = self._tokens(sent_message)
         is_shortened = index in view.shortened
         preamble = None
-        if not is_shortened and sent.preamble is not None:
-            preamble = tokens - self._tokens(without_preamble(sent))
+        if not is_shortened and sent_message.preamble is not None:
+            preamble = tokens - self._tokens(without_preamble(sent_message))
         return protocol.ExplainedMessage(
             role=message.role,
-            text=line_of(sent if is_shortened else message),
+            text=line_of(sent_message if is_shortened else message),
             tokens=tokens,
             state="left-out" if index in self._unsent else state,
             position=self._position(index),
@@ -189,8 +189,12 @@ def _unsent(view: View) -> set[int]:
     sound = view.sound_messages()
     if isinstance(sound.origins, range):
         return set()
-    sent = set(sound.origins)
-    return {index for place, index in enumerate(_indexes(view)) if index is not None and place not in sent}
+    sent_indexes = set(sound.origins)
+    return {
+        index
+        for listed_index, index in enumerate(_indexes(view))
+        if index is not None and listed_index not in sent_indexes
+    }
 
 
 def _kind(part: Any) -> str:
@@ -199,9 +203,9 @@ def _kind(part: Any) -> str:
 
 def with_prompt(snapshot: Snapshot, text: str) -> Snapshot:
     """The folder with this system prompt instead of its own, without the time."""
-    whole = Span(0, len(text))
+    full_span = Span(0, len(text))
     title = "system prompt of the transcript"
-    fragments = (Fragment("transcript", None, title, whole, path=None, source=whole),)
+    fragments = (Fragment("transcript", None, title, full_span, path=None, source=full_span),)
     effective = snapshot.effective
     values = deep_merge(effective.values, {"context": {"datetime": {"placement": "event"}}})
     layers = msgspec.structs.replace(

@@ -61,17 +61,17 @@ def stored_events(
 
     A turn that was extended since `after` has those of its new messages.
     """
-    agent, *above = lineage(ledger, workspace, session)
+    agent, *ancestors = lineage(ledger, workspace, session)
     head = ledger.head(workspace, session)
     until = until or head
     if head is None or until is None:
         return
-    seen_seq, seen = (0, 0) if after is None else (after.seq, after.messages)
-    first = max(seen_seq, until.seq - MOST_TURNS + 1, 1)
-    for turn in ledger.turns(workspace, session, last=head.seq - first + 1):
+    seen_seq, seen_messages = (0, 0) if after is None else (after.seq, after.messages)
+    first_seq = max(seen_seq, until.seq - MOST_TURNS + 1, 1)
+    for turn in ledger.turns(workspace, session, last=head.seq - first_seq + 1):
         if turn.seq > until.seq:
             break
-        messages = turn.messages[max(seen - turn.first, 0) : until.messages - turn.first]
+        messages = turn.messages[max(seen_messages - turn.first, 0) : until.messages - turn.first]
         if turn.seq <= seen_seq and not messages:
             continue
         if turn.type == "query":
@@ -80,16 +80,16 @@ def stored_events(
             reason = "compacted" if turn.type == "compaction" else "undone"
             events = iter((compaction_event(session, turn.id, reason),))
         for event in events:
-            yield msgspec.structs.replace(event, agent=agent, above=tuple(above))
+            yield msgspec.structs.replace(event, agent=agent, above=tuple(ancestors))
 
 
 def lineage(ledger: "Ledger", workspace: str, session: str) -> tuple[str, ...]:
     """The live agent that a session belongs to and those above it; without one, `main`."""
     name = session.removeprefix(SESSION) if session.startswith(SESSION) else ""
-    parents = {one.name: one.parent for one in ledger.agents.running(workspace)} if name else {}
+    parents = {agent.name: agent.parent for agent in ledger.agents.running(workspace)} if name else {}
     names: list[str] = []
-    above: str | None = name
-    while above in parents and above not in names:
-        names.append(above)
-        above = parents[above]
+    ancestor: str | None = name
+    while ancestor in parents and ancestor not in names:
+        names.append(ancestor)
+        ancestor = parents[ancestor]
     return (*names, MAIN)

@@ -152,7 +152,7 @@ class LedgerWriter:
                 self._messages = self.store.messages.newest()
         workspace = "" if folder is None else workspace_of(folder)
         if folder is not None and workspace not in self.heads:
-            self.heads[workspace] = {one.name: one.head for one in self.store.sessions(workspace)}
+            self.heads[workspace] = {session.name: session.head for session in self.store.sessions(workspace)}
             self.options.read(self.store, workspace)
         return FolderLedger(self, self.store, workspace)
 
@@ -235,14 +235,14 @@ class LedgerWriter:
     def wrote(self, change: Change, head: "Head | None", *, before: "Head | None" = None) -> None:
         """Record and report what this process wrote. `before`: the head that it was written behind."""
         heads = self.heads.setdefault(change.workspace, {})
-        last = heads.get(change.session)
+        last_head = heads.get(change.session)
         if change.former is not None:
             heads.pop(change.former, None)
-        if before is not None and before.seq and last != before:
-            reason: Reason = "created" if last is None else "appended"
-            others = Change(change.workspace, change.session, reason, before.turn)
+        if before is not None and before.seq and last_head != before:
+            reason: Reason = "created" if last_head is None else "appended"
+            foreign_change = Change(change.workspace, change.session, reason, before.turn)
             if self.store is not None:
-                self._report(self.store, others, last, at=before)
+                self._report(self.store, foreign_change, last_head, at=before)
         if head is None:
             heads.pop(change.session, None)
         else:
@@ -257,9 +257,9 @@ class LedgerWriter:
         return ended
 
     def _report(
-        self, ledger: "Ledger", change: Change, last: "Head | None", *, at: "Head | None" = None
+        self, ledger: "Ledger", change: Change, last_head: "Head | None", *, at: "Head | None" = None
     ) -> None:
-        """Report and publish what another process wrote behind the head `last`, up to `at` or to the end.
+        """Report and publish what another process wrote behind `last_head`, up to `at` or to the end.
 
         A new session is reported as created first, then as appended to.
         """
@@ -272,7 +272,7 @@ class LedgerWriter:
             self._on_change(change)
             return
         self._on_change(exactly(ledger, change))
-        self._publish_stored(ledger, change, last, at)
+        self._publish_stored(ledger, change, last_head, at)
 
     def _publish_stored(
         self, ledger: "Ledger", change: Change, after: "Head | None", until: "Head | None"
@@ -293,11 +293,11 @@ class LedgerWriter:
 
     def _report_messages(self, ledger: "Ledger") -> None:
         """Report and publish the direct messages that other processes sent to open workspaces."""
-        last, newest = self._messages, ledger.messages.newest()
+        previous_newest, newest = self._messages, ledger.messages.newest()
         self._messages = newest
-        if last is None:
+        if previous_newest is None:
             return
-        messages = ledger.messages.since(last, limit=ledger_events.MOST_MESSAGES)
+        messages = ledger.messages.since(previous_newest, limit=ledger_events.MOST_MESSAGES)
         for message in messages:
             if message.id not in self._sent and message.workspace in self.heads:
                 self.on_message(message.workspace, message.target)
@@ -348,8 +348,8 @@ class FolderLedger:
 
     def publish(self, events: "Iterable[Event]") -> "list[Event]":
         """Publish events in the name of the agent that this is for."""
-        agent, *above = self.agents
-        named = [msgspec.structs.replace(one, agent=agent, above=tuple(above)) for one in events]
+        agent, *ancestors = self.agents
+        named = [msgspec.structs.replace(event, agent=agent, above=tuple(ancestors)) for event in events]
         return self.bus.publish(self.workspace, named)
 
     @property
@@ -400,7 +400,7 @@ class FolderLedger:
 
     def _publish_turn(self, turn: "NewTurn", appended: "Appended") -> None:
         """Publish what happened in a turn, then that the ledger has it."""
-        messages = (one.message for one in turn.messages)
+        messages = (counted.message for counted in turn.messages)
         self._publish_written(
             lambda: ledger_events.turn_events(messages, session=appended.session, turn=appended.turn)
         )

@@ -209,8 +209,8 @@ def _plain_messages(task: SummaryTask) -> list[Message]:
     history_tokens = plan.tokens_before if view.truncated else view.tokens
     instruction = plan.request(()).messages[-1]
     instruction_tokens = count_message(counter, content_of(instruction))
-    room = task.limit - task.prompt_tokens - history_tokens - instruction_tokens
-    if room >= plan.summary_limit:
+    available_tokens = task.limit - task.prompt_tokens - history_tokens - instruction_tokens
+    if available_tokens >= plan.summary_limit:
         messages = [Message("system", task.prompt)] if task.prompt else []
         if view.truncated:  # what requests no longer send has to be summarized, too
             messages += traced(list(plan.messages)).messages

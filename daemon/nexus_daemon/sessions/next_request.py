@@ -96,13 +96,13 @@ def options_of_look(snapshot: Snapshot, conversation: Conversation, ledger: Fold
 
     After a restart its tools are known, which are sent again.
     """
-    options, last = options_beside(snapshot, conversation, ledger), conversation.last_options
+    options, last_options = options_beside(snapshot, conversation, ledger), conversation.last_options
     frozen = conversation.manager.frozen
     if frozen is None:
         return options
-    if last is not None:
-        last = with_turn_tools(last, conversation.last_turn_tools)
-        return msgspec.structs.replace(options, **{name: getattr(last, name) for name in _EXPECTED})
+    if last_options is not None:
+        last_options = with_turn_tools(last_options, conversation.last_turn_tools)
+        return msgspec.structs.replace(options, **{name: getattr(last_options, name) for name in _EXPECTED})
     names = {name_of(tool) for tool in options.additional_tools}
     more = [tool for tool in frozen.latest.tools if name_of(tool) not in names]
     return msgspec.structs.replace(options, additional_tools=[*options.additional_tools, *more])
@@ -136,8 +136,8 @@ def with_turn_tools(options: Options, tools: Sequence[dict[str, Any]]) -> Option
 
 def without_turn_tools(options: Options, tools: Sequence[dict[str, Any]]) -> Options:
     """The options that `with_turn_tools` added these to."""
-    own = options.additional_tools[: len(options.additional_tools) - len(tools)]
-    return msgspec.structs.replace(options, additional_tools=own)
+    own_tools = options.additional_tools[: len(options.additional_tools) - len(tools)]
+    return msgspec.structs.replace(options, additional_tools=own_tools)
 
 
 def pick_options(
@@ -171,8 +171,8 @@ def without_repetition(request: Request, snapshot: Snapshot) -> Request:
 def besides_with(conversation: Conversation, ledger: FolderLedger, changes: Mapping[str, Any]) -> Any:
     """What the ledger stores as sent beside the messages, with these fields (wire names) replaced."""
     options = ledger.options(conversation.session)
-    before = options.besides if options is not None and isinstance(options.besides, dict) else {}
-    return msgspec.to_builtins(convert_to({**before, **changes}, SentBesides)) or None
+    stored_besides = options.besides if options is not None and isinstance(options.besides, dict) else {}
+    return msgspec.to_builtins(convert_to({**stored_besides, **changes}, SentBesides)) or None
 
 
 def _rendered(snapshot: Snapshot, conversation: Conversation, choice: ModelChoice | None) -> Snapshot:
@@ -191,18 +191,18 @@ def _picked(
     """The model and the rest that a turn with these options picks; None: nothing is picked, now or before."""
     if not leaves_model_to_editor(snapshot.effective):
         return None
-    sent, before = _besides(options), ledger.options(conversation.session)
+    besides, stored_options = _besides(options), ledger.options(conversation.session)
     if options.model is not None:
-        return SessionOptions(ModelChoice(options.model, options.max_context_tokens), sent)
-    if before is None and sent is None:
+        return SessionOptions(ModelChoice(options.model, options.max_context_tokens), besides)
+    if stored_options is None and besides is None:
         return None
-    return SessionOptions(ModelChoice() if before is None else before.choice, sent)
+    return SessionOptions(ModelChoice() if stored_options is None else stored_options.choice, besides)
 
 
 def _besides(options: Options) -> Any:
     values = {name: getattr(options, name) for name in SentBesides.__struct_fields__}
-    sent = {name: value for name, value in values.items() if value}
-    return msgspec.to_builtins(SentBesides(**sent)) or None
+    filled_fields = {name: value for name, value in values.items() if value}
+    return msgspec.to_builtins(SentBesides(**filled_fields)) or None
 
 
 def _log_failure(writing: "Future[None]") -> None:

@@ -58,13 +58,13 @@ def read_page(
     conversation = scope.conversation
     if conversation.opening is not None:
         return [], None
-    first, last = _bounds(conversation, limit, before)
+    first_index, end_index = _bounds(conversation, limit, before)
     gap = conversation.manager.history.gap
-    if gap.messages and first <= gap.lead:
+    if gap.messages and first_index <= gap.lead:
         scope.follow_all()
-        first, last = _bounds(conversation, limit, before)
-    messages = conversation.manager.history.encoded_slice(first, last)
-    return messages, conversation.positions[first] if 0 < first < last else None
+        first_index, end_index = _bounds(conversation, limit, before)
+    messages = conversation.manager.history.encoded_slice(first_index, end_index)
+    return messages, conversation.positions[first_index] if 0 < first_index < end_index else None
 
 
 def clear(scope: SessionScope) -> protocol.TokenUsage:
@@ -135,9 +135,9 @@ def _bounds(conversation: Conversation, limit: int | None, before: int | None) -
     """The indexes of a page. After a compaction the summary comes first, whatever its position is."""
     positions = conversation.positions
     least = 0 if conversation.state.compaction is None else 1
-    last = len(positions)
+    end_index = len(positions)
     if before is not None:
-        last = bisect_left(positions, before, lo=least)
+        end_index = bisect_left(positions, before, lo=least)
         if least and before == positions[0]:
-            last = 0
-    return max(0, last - limit) if limit is not None else 0, last
+            end_index = 0
+    return max(0, end_index - limit) if limit is not None else 0, end_index

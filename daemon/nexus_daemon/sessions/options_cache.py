@@ -46,14 +46,16 @@ class OptionsCache:
     def read(self, ledger: "Ledger", workspace: str) -> None:
         """Read the options from the ledger. In the writer's thread only."""
         stored = ledger.options.of(workspace)
-        names = {each.name for each in ledger.sessions(workspace)} if self._unsaved else set()
+        names = (
+            {stored_session.name for stored_session in ledger.sessions(workspace)} if self._unsaved else set()
+        )
         with self._lock:
             for (owner, session), options in self._unsaved.items():
                 if owner == workspace:
                     stored |= {None: options} | ({session: options} if session in names else {})
-            same = self._options.get(workspace) == stored
+            is_unchanged = self._options.get(workspace) == stored
             self._options[workspace] = stored
-        if not same:
+        if not is_unchanged:
             self._on_change(workspace)
 
     def save(self, ledger: "Ledger", workspace: str, session: str) -> None:

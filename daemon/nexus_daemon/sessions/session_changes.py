@@ -32,15 +32,15 @@ def differences(
     gone = {head.thread: name for name, head in heads.items() if name not in sessions}
     changes = []
     for name, session in sessions.items():
-        before, head = heads.get(name), session.head
-        if before is None:
+        previous_head, head = heads.get(name), session.head
+        if previous_head is None:
             former = gone.pop(head.thread, None)
             reason: Reason = "forked" if session.forked_from is not None else "created"
             reason = "renamed" if former is not None else reason
             changes.append(Change(workspace, name, reason, head.turn, former=former))
-        elif before.thread != head.thread:
+        elif previous_head.thread != head.thread:
             changes.append(Change(workspace, name, "cleared", head.turn))
-        elif before != head:  # the last turn may have been extended
+        elif previous_head != head:  # the last turn may have been extended
             changes.append(Change(workspace, name, "appended", head.turn))
     return [*(Change(workspace, name, "deleted") for name in gone.values()), *changes]
 

@@ -12,37 +12,37 @@ MOST_NAMED = 5
 
 
 def find_session(ledger: Ledger, workspace: str, name: str) -> Session:
-    """The session of a name or of its beginning; LedgerError, with the names that were meant, if none is."""
+    """Find a session by its name or the beginning of it. LedgerError, with suggestions, if there is none."""
     session = ledger.find(workspace, name)
     if session is not None:
         return session
     begun = sessions_that_begin(ledger.sessions(workspace), name)
     if len(begun) == 1:
         return begun[0]
-    names = ", ".join(repr(one.name) for one in begun)
+    names = ", ".join(repr(candidate.name) for candidate in begun)
     near = f"{len(begun):,} begin so: {names}. Write more of it." if begun else _near(ledger, workspace, name)
     raise LedgerError(f"There is no session {name!r} in {workspace}. {near}", code="unknown-session")
 
 
 def name_of(ledger: Ledger, name: str) -> str:
-    """The name that a name or its beginning means in all workspaces; as it is if it means none or several."""
+    """Complete the beginning of a session name, in all workspaces. Returned as it is if not unique."""
     sessions = ledger.sessions()
-    if any(one.name == name for one in sessions):
+    if any(session.name == name for session in sessions):
         return name
-    names = {one.name for one in sessions_that_begin(sessions, name)}
+    names = {session.name for session in sessions_that_begin(sessions, name)}
     return names.pop() if len(names) == 1 else name
 
 
 def sessions_that_begin(sessions: Sequence[Session], beginning: str) -> list[Session]:
     """The sessions whose name, or id in their program or in the ledger, begins so."""
     return [
-        one
-        for one in sessions
+        session
+        for session in sessions
         if beginning
         and (
-            one.name.startswith(beginning)
-            or one.head.thread.startswith(beginning)
-            or (one.origin is not None and id_begins(one.origin.id, beginning))
+            session.name.startswith(beginning)
+            or session.head.thread.startswith(beginning)
+            or (session.origin is not None and id_begins(session.origin.id, beginning))
         )
     ]
 
@@ -51,9 +51,15 @@ def _near(ledger: Ledger, workspace: str, name: str) -> str:
     names = [session.name for session in ledger.sessions(workspace)]
     if not names:
         return "Nexus keeps none of that folder; nexus sessions list --all lists those of all folders."
-    folded = {one.casefold(): one for one in reversed(names)}
-    near = [folded[one] for one in get_close_matches(name.casefold(), folded, MOST_NAMED, 0.5)]
-    near += [one for one in names if name.casefold() in one.casefold() and one not in near]
+    folded = {session_name.casefold(): session_name for session_name in reversed(names)}
+    near = [
+        folded[session_name] for session_name in get_close_matches(name.casefold(), folded, MOST_NAMED, 0.5)
+    ]
+    near += [
+        session_name
+        for session_name in names
+        if name.casefold() in session_name.casefold() and session_name not in near
+    ]
     if near:
         return f"Did you mean {' or '.join(map(repr, near[:MOST_NAMED]))}?"
     listed = ", ".join(map(repr, names[:MOST_NAMED]))

@@ -198,11 +198,11 @@ def append(
     request = answered_request(conversation, turn_input)
     report = _report(conversation, snapshot, turn_input, estimate)
     opening = _counted([opened or opening_message(now)], counter) if begins else ()
-    sent: Sequence[Message] = tuple(map(whole_message, turn_input.result.messages))
+    sent_messages: Sequence[Message] = tuple(map(whole_message, turn_input.result.messages))
     answered = turn_input.answered
     if request is not None:
-        sent, answered = _as_sent(request.message, sent), request.id
-    bound = conversation.turn.requests.bind(sent, conversation.manager.history, answered)
+        sent_messages, answered = _as_sent(request.message, sent_messages), request.id
+    bound = conversation.turn.requests.bind(sent_messages, conversation.manager.history, answered)
     split = bound.split
     messages = _counted(split.messages, counter)
     last_frozen = conversation.manager.frozen
@@ -235,7 +235,10 @@ def append(
         written = messages if appended.before.messages or opened is not None else (*opening, *messages)
         conversation.opening = None
         history = History.restored(
-            [one.message for one in written], [one.tokens for one in written], counter.name, NO_GAP
+            [counted_message.message for counted_message in written],
+            [counted_message.tokens for counted_message in written],
+            counter.name,
+            NO_GAP,
         )
         positions = range(appended.head.messages - len(written), appended.head.messages)
         _extend(conversation, history, positions, head=appended.head, counter=counter)
@@ -273,30 +276,30 @@ def _put_opening(conversation: Conversation, opening: Message) -> None:
     conversation.assembled.invalidate()
 
 
-def _as_sent(sent: Message | None, messages: Sequence[Message]) -> Sequence[Message]:
+def _as_sent(sent_message: Message | None, messages: Sequence[Message]) -> Sequence[Message]:
     """The messages of a turn: the user's with the preamble that it was sent with.
 
     A client appends either the user's message or the one that it sent. A turn that an event began, without a
     message, gets one.
     """
-    if sent is None or sent.preamble is None:
+    if sent_message is None or sent_message.preamble is None:
         return messages
     for at, message in enumerate(messages):
         if message.role == "user" and message.preamble is None:
             content = message.content
-            if content in (sent.content, sent_content(sent)):
-                merged = replace(message, content=sent.content, preamble=sent.preamble)
+            if content in (sent_message.content, sent_content(sent_message)):
+                merged = replace(message, content=sent_message.content, preamble=sent_message.preamble)
                 return [*messages[:at], merged, *messages[at + 1 :]]
             return messages
-    return messages if sent.content else [sent, *messages]
+    return messages if sent_message.content else [sent_message, *messages]
 
 
 def _facts(conversation: Conversation, snapshot: Snapshot, turn_input: TurnInput) -> dict[str, Any]:
     """What a turn was made with: what its last request was, unless the client says something else."""
-    made = facts_of(conversation, turn_input)
+    request_facts = facts_of(conversation, turn_input)
     facts = (
-        made.facts
-        if made
+        request_facts.facts
+        if request_facts
         else TurnFacts(role=snapshot.role, permissions=offered_tools.permissions(snapshot, Options(), {}))
     )
     outcome = turn_input.result.outcome
@@ -317,16 +320,16 @@ def _report(
     conversation: Conversation, snapshot: Snapshot, turn_input: TurnInput, estimate: Estimate | None
 ) -> UsageReport | None:
     """What the provider counted of the turn's last request, beside our estimate of it."""
-    made = facts_of(conversation, turn_input)
-    usage, estimate = turn_input.result.usage, made.estimate if made else estimate
+    request_facts = facts_of(conversation, turn_input)
+    usage, estimate = turn_input.result.usage, request_facts.estimate if request_facts else estimate
     if usage is None or estimate is None:
         return None
-    model = None if made is None else made.facts.model
+    model = None if request_facts is None else request_facts.facts.model
     limits, counter = models.model_of(snapshot, turn_input.model or model)
     if limits.family.name != estimate.family:  # another model answered
         return None
     messages = turn_input.result.messages
-    tokens = [one.tokens for one in _counted(messages, counter)]
+    tokens = [counted_message.tokens for counted_message in _counted(messages, counter)]
     return report_of(usage, estimate, messages, tokens, correction=conversation.manager.correction)
 
 
@@ -357,7 +360,7 @@ def _new_options(conversation: Conversation, ledger: FolderLedger) -> SessionOpt
 def _mark_delivered(conversation: Conversation, ledger: FolderLedger) -> None:
     """The conversation went on: the agents' messages that were handed out no longer wait."""
     turn = conversation.turn
-    ids = [each for sent in turn.handed_out.values() for each in sent]
+    ids = [message_id for message_ids in turn.handed_out.values() for message_id in message_ids]
     turn.handed_out = {}
     conversation.last_event = max(conversation.last_event, turn.handed_out_event)
     if ids:
@@ -380,17 +383,17 @@ def ranges(positions: Iterable[int]) -> Ranges:
 
 def _read(conversation: Conversation, ledger: FolderLedger, snapshot: Snapshot, tokens: int | None) -> None:
     """Read the history, or its last `tokens`."""
-    before = conversation.state
+    previous_state = conversation.state
     history = _load(conversation, ledger, models.model_of(snapshot, None)[1], tokens)
     if history is None:
         conversation.forget()
         return
-    is_other = (history.compaction, history.undone) != (before.compaction, before.undone)
+    is_other = (history.compaction, history.undone) != (previous_state.compaction, previous_state.undone)
     if is_other:
         conversation.drop_proposals()
-    if is_other or before.head is None:
+    if is_other or previous_state.head is None:
         conversation.changed()
-    if before.head is None and history.messages:
+    if previous_state.head is None and history.messages:
         conversation.warned = None
 
 
@@ -496,12 +499,12 @@ def _parent(
     conversation: Conversation, ledger: FolderLedger, parent: str | msgspec.UnsetType | None
 ) -> str | msgspec.UnsetType | None:
     """The parent, or the last turn if only compactions and undos came since."""
-    last = conversation.last_turn
-    if not isinstance(parent, str) or parent == last:
+    last_turn = conversation.last_turn
+    if not isinstance(parent, str) or parent == last_turn:
         return parent
     for turn in reversed(list(ledger.store.turns(ledger.workspace, conversation.session, last=PARENT_TURNS))):
         if turn.type == "query":
-            return last if turn.id == parent else parent
+            return last_turn if turn.id == parent else parent
     return parent
 
 

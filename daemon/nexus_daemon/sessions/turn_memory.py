@@ -157,8 +157,8 @@ def _has_newest(conversation: Conversation, most: int) -> bool:
     begin = history.gap.lead if history.gap.messages else 0
     if conversation.state.compaction is not None:  # what follows the summary: what precedes it may have gaps
         positions = conversation.positions
-        first = positions[0] if positions else 0
-        begin = next((index for index, at in enumerate(positions) if at > first), len(history))
+        summary_position = positions[0] if positions else 0
+        begin = next((index for index, at in enumerate(positions) if at > summary_position), len(history))
     prefix = conversation.last_prefix
     if prefix is not None and prefix.view.history is history:
         begin = max(begin, prefix.view.start)

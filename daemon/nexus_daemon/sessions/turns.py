@@ -399,8 +399,8 @@ def _record(turn: _Turn, context: _Context, record: Any) -> None:
     scope, request, inputs, memory = turn.scope, turn.request, turn.inputs, context.memory
     conversation, assembled = scope.conversation, context.assembled
     if memory.searched or memory.events:
-        sent = assembled.metadata.get("memory", {}).get("messages", ())
-        turn_memory.hand_out(conversation, inputs.agent, sent, memory.events)
+        sent_ids = assembled.metadata.get("memory", {}).get("messages", ())
+        turn_memory.hand_out(conversation, inputs.agent, sent_ids, memory.events)
     if request.message is not None or takes_memory(request):
         options = next_request.without_turn_tools(request.options, inputs.tools)
         conversation.last_prefix, conversation.last_options = assembled.prefix, options

@@ -75,8 +75,8 @@ def read_next_usage(
     if not len(manager):  # the turn begins with the message that the conversation will begin with
         manager = ContextManager(started=scope.client.now())
     options = next_request.with_turn_tools(options, inputs.tools)
-    last = scope.conversation.last_options
-    form = "neutral" if last is None else last.tool_format
+    last_options = scope.conversation.last_options
+    form = "neutral" if last_options is None else last_options.tool_format
     options = msgspec.structs.replace(options, server_tools=inputs.server_tools, tool_format=form)
     request = msgspec.structs.replace(request, options=options, git=inputs.git)
     memory = turn_memory.gather(scope, request, inputs)
@@ -128,8 +128,8 @@ def with_cache(
     There is no report before the first request, nor if a request like the last one is no longer possible.
     The tools are those of the next turn, whose `inputs` these are; None: those of the last one.
     """
-    before, options = conversation.last_prefix, conversation.last_options
-    if before is None or options is None:
+    last_prefix, options = conversation.last_prefix, conversation.last_options
+    if last_prefix is None or options is None:
         return usage
     tools = conversation.last_turn_tools
     if inputs is not None:
@@ -137,11 +137,11 @@ def with_cache(
         options = msgspec.structs.replace(options, server_tools=inputs.server_tools)
     options = next_request.with_turn_tools(options, tools)
     try:
-        form = before.format or "neutral"
+        form = last_prefix.format or "neutral"
         prefix = assembly.prefix_of(snapshot, conversation.manager, options, now=now, form=form)
     except RequestError:  # a skill that the request named is gone
         return usage
-    report = compare(before, prefix, model_of(snapshot, options.model)[1])
+    report = compare(last_prefix, prefix, model_of(snapshot, options.model)[1])
     return msgspec.structs.replace(usage, cache=results.cache_report(report, locate))
 
 

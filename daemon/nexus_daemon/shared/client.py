@@ -139,12 +139,12 @@ def lock_owner(place: Place) -> int | None:
 def running_places(environ: "Mapping[str, str]") -> list[Place]:
     """The places of all daemons of the user that run, whatever their identity."""
     try:
-        own = find_place(environ)
-        names = sorted(os.listdir(own.directory))
+        own_place = find_place(environ)
+        names = sorted(os.listdir(own_place.directory))
     except (NoSharedDaemonError, OSError):
         return []
     kinds = {".sock": True, ".tcp": False}
-    paths = [os.path.splitext(os.path.join(own.directory, name)) for name in names]
+    paths = [os.path.splitext(os.path.join(own_place.directory, name)) for name in names]
     places = [DirectPlace(stem + kind, has_socket=kinds[kind]) for stem, kind in paths if kind in kinds]
     return [place for place in places if is_running(place)]
 
@@ -152,8 +152,15 @@ def running_places(environ: "Mapping[str, str]") -> list[Place]:
 def places_of_other_protocols(place: Place, environ: "Mapping[str, str]") -> list[Place]:
     """The places of daemons with the same identity as `place` that run and have another protocol."""
     identity = place.name.partition("-")[0]
-    names = ((os.path.basename(os.path.splitext(one.address)[0]), one) for one in running_places(environ))
-    return [one for name, one in names if name.partition("-")[0] == identity and name != place.name]
+    names = (
+        (os.path.basename(os.path.splitext(running_place.address)[0]), running_place)
+        for running_place in running_places(environ)
+    )
+    return [
+        running_place
+        for name, running_place in names
+        if name.partition("-")[0] == identity and name != place.name
+    ]
 
 
 def peer_user(connected: "Socket") -> int | None:
@@ -283,17 +290,17 @@ def _prove(connected: "Socket", token: str, deadline: float) -> None:
     connected.sendall(hello.PROOF_MAGIC + number + b"\n")
     data = b""
     while len(data) < 2 * hello.NUMBER + 2:  # two numbers, each with its end
-        left = deadline - time.monotonic()
-        if left <= 0:
+        remaining_s = deadline - time.monotonic()
+        if remaining_s <= 0:
             raise TimeoutError
-        connected.settimeout(left)
+        connected.settimeout(remaining_s)
         piece = connected.recv(2 * hello.NUMBER + 2 - len(data))
         if not piece:
             raise EOFError
         data += piece
-    other, _, rest = data.partition(b" ")
-    numbers = number + b" " + other
-    if not hello.is_proof(rest.rstrip(b"\n"), token, "daemon", numbers):
+    daemon_number, _, daemon_proof = data.partition(b" ")
+    numbers = number + b" " + daemon_number
+    if not hello.is_proof(daemon_proof.rstrip(b"\n"), token, "daemon", numbers):
         raise ConnectionError("another process listens at the daemon's port")
     connected.sendall(hello.proof(token, "client", numbers) + b"\n")
 

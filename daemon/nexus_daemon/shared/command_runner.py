@@ -172,8 +172,8 @@ class _Output:
             return
         try:
             if not self.is_lost and not self._rest:
-                sent = self._beats.send(_BEAT)
-                self._rest = _BEAT[sent:]
+                sent_count = self._beats.send(_BEAT)
+                self._rest = _BEAT[sent_count:]
         except OSError:
             pass  # full or lost
         finally:

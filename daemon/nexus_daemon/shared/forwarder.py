@@ -132,8 +132,8 @@ class Forwarder:
                 if self._socket is None:
                     self._is_wanted = True
                     self._quiet_since = self._quiet_since or time.monotonic()
-                elif rest := self._send_now(self._socket, data):
-                    self._waiting.append(rest)
+                elif unsent := self._send_now(self._socket, data):
+                    self._waiting.append(unsent)
                 self._changed.notify_all()
             with self._lock:
                 self._look()
@@ -187,9 +187,9 @@ class Forwarder:
         if connected is not None and self._sending.acquire(timeout=LEAVE_S / 2):  # after what is being sent
             with contextlib.suppress(OSError):
                 with self._lock:
-                    rest, self._waiting = b"".join(self._waiting), []
+                    unsent, self._waiting = b"".join(self._waiting), []
                 connected.settimeout(LEAVE_S / 2)
-                connected.sendall(rest)
+                connected.sendall(unsent)
                 connected.shutdown(_socket.SHUT_WR)
         time.sleep(LEAVE_S)
         os._exit(0 if self._look().is_shut_down else 1)
@@ -293,8 +293,8 @@ class Forwarder:
         """Write frames of the forwarder's own, unless the editor has a part of another one."""
         with self._writing:
             if not self._is_inside_frame:
-                for each in frames:
-                    _write(self._stdout, each)
+                for frame in frames:
+                    _write(self._stdout, frame)
 
     # ------------------------------------------------------------ between two daemons
 
@@ -311,8 +311,8 @@ class Forwarder:
                 _message(f"{text} `nexus doctor` says more; what it said last is in {self._place.errors}.")
             )
         until = time.monotonic() + seconds
-        while (left := until - time.monotonic()) > 0 and not self._is_over():
-            self._changed.wait(left)
+        while (remaining_s := until - time.monotonic()) > 0 and not self._is_over():
+            self._changed.wait(remaining_s)
 
     def _drop_socket(self, connected: "Socket") -> None:
         self._socket = None

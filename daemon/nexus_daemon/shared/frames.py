@@ -88,9 +88,9 @@ class FrameFilter:
         try:
             return self._look(head)
         except (ValueError, IndexError, RecursionError):  # its id or URI may be longer
-            whole = data[start : start + self._size_of_body(data, at)]
+            body = data[start : start + self._size_of_body(data, at)]
         try:
-            return self._look(whole)
+            return self._look(body)
         except (ValueError, IndexError, RecursionError):
             return True
 
@@ -100,12 +100,12 @@ class FrameFilter:
             self._take_goodbye(body)
             return False
         if body.startswith(_REPLY):
-            message_id, after = _first_value(body[len(_REPLY) :])
-            if not after.startswith(b',"method"'):
+            message_id, remainder = _first_value(body[len(_REPLY) :])
+            if not remainder.startswith(b',"method"'):
                 self.replied.append(_as_json(message_id))
         elif body.startswith(_PUBLISHED):
-            uri, after = _first_value(body[len(_PUBLISHED) :])
-            self.published[str(uri)] = not after.startswith(b',"diagnostics":[]')
+            uri, remainder = _first_value(body[len(_PUBLISHED) :])
+            self.published[str(uri)] = not remainder.startswith(b',"diagnostics":[]')
         return True
 
     def _take_goodbye(self, body: bytes) -> None:

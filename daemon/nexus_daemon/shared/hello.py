@@ -77,10 +77,10 @@ def body_length(line: bytes) -> int:
 
 
 def decode(body: bytes) -> Fields:
-    parts = os.fsdecode(body).split("\0")
-    if parts.pop():
+    field_texts = os.fsdecode(body).split("\0")
+    if field_texts.pop():
         raise HelloError("the last field has no end")
-    pairs = [part.partition("=") for part in parts]
+    pairs = [field_text.partition("=") for field_text in field_texts]
     if not all(equals for _, equals, _ in pairs):
         raise HelloError("a field has no name")
     return Fields((name, value) for name, _, value in pairs)
@@ -97,22 +97,22 @@ def proof(token: str, side: str, numbers: bytes) -> bytes:
     return hmac.new(token.encode(), side.encode() + b" " + numbers, "sha256").hexdigest().encode()
 
 
-def is_proof(given: bytes, token: str, side: str, numbers: bytes) -> bool:
+def is_proof(received_proof: bytes, token: str, side: str, numbers: bytes) -> bool:
     """Compares in constant time."""
     import hmac
 
-    return hmac.compare_digest(given, proof(token, side, numbers))
+    return hmac.compare_digest(received_proof, proof(token, side, numbers))
 
 
-def newer(version: str, other: str) -> bool:
+def newer(version: str, other_version: str) -> bool:
     """Whether a version is newer than another: by its numbers, whatever follows them."""
-    return _numbers(version) > _numbers(other)
+    return _numbers(version) > _numbers(other_version)
 
 
 def _numbers(version: str) -> tuple[int, ...]:
     numbers = []
-    for part in version.split("."):
-        if not (part.isascii() and part.isdigit()):
+    for number in version.split("."):
+        if not (number.isascii() and number.isdigit()):
             break
-        numbers.append(int(part))
+        numbers.append(int(number))
     return tuple(numbers)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 PURPOSE = "hook"
 LIMIT_S = 2.0  # for an event with an answer: the usual ones take milliseconds
 QUIET_LIMIT_S = 0.25  # for all others
-MOST = 4 * 1024 * 1024  # bytes of a payload
+MOST_BYTES = 4 * 1024 * 1024  # bytes of a payload
 MOST_SPOOLED = 256 * 1024  # bytes of the spool
 LONGEST_SPOOLED = 16 * 1024  # bytes of a payload in it
 SPOOLED = ("InstructionsLoaded", "PreCompact")
@@ -93,7 +93,7 @@ def _read_payload() -> bytes | None:
     data = bytearray()
     while piece := os.read(0, _READ):
         data += piece
-        if len(data) > MOST:
+        if len(data) > MOST_BYTES:
             return None
     return bytes(data) if data.lstrip()[:1] == b"{" and b"\0" not in data else None
 

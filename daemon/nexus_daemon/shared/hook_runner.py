@@ -121,11 +121,11 @@ class HookRunner:
             os.unlink(taken)
         except OSError:  # there is none
             return []
-        parts = [line.split(b"\t", 2) for line in lines]
+        rows = [line.split(b"\t", 2) for line in lines]
         return [
-            HookCall(os.fsdecode(part[0]), os.fsdecode(part[1]), (), payload=part[2], environ=fields.environ)
-            for part in parts
-            if len(part) == 3
+            HookCall(os.fsdecode(row[0]), os.fsdecode(row[1]), (), payload=row[2], environ=fields.environ)
+            for row in rows
+            if len(row) == 3
         ]
 
 

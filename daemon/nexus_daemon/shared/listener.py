@@ -164,7 +164,7 @@ class SharedDaemon:
                 continue
             task = asyncio.get_running_loop().create_task(self._serve(connected))
             self._clients[task] = None
-            task.add_done_callback(self._left)
+            task.add_done_callback(self._client_left)
             self._watch_idleness()
 
     def _is_anothers(self, connected: socket.socket) -> bool:
@@ -183,7 +183,7 @@ class SharedDaemon:
         if self._reason is None:
             asyncio.get_running_loop().add_reader(self._listener, self._accept)
 
-    def _left(self, task: asyncio.Task[None]) -> None:
+    def _client_left(self, task: asyncio.Task[None]) -> None:
         link = self._clients.pop(task)
         if not task.cancelled() and (error := task.exception()) is not None:
             self._start_log()
@@ -205,7 +205,7 @@ class SharedDaemon:
             async with asyncio.timeout(HELLO_S):
                 if self._token is not None:
                     await self._prove(connected, self._token)
-                fields, rest = await self._receive_hello(connected)
+                fields, first_data = await self._receive_hello(connected)
                 if fields is not None and not await self._welcome(connected, fields):
                     connected.close()
                     return
@@ -227,7 +227,7 @@ class SharedDaemon:
         elif purpose == "hook" and fields is not None:
             await self._hooks.serve(connected, fields)
         else:
-            await self._serve_editor(connected, fields, rest)
+            await self._serve_editor(connected, fields, first_data)
 
     async def _prove(self, connected: socket.socket, token: str) -> None:
         """Prove that this is the daemon; HelloError unless the client proves that it is the user's."""
@@ -320,7 +320,9 @@ class SharedDaemon:
             return "refused", f"version {__version__} does not know the purpose {purpose!r}"
         return "ok", ""
 
-    async def _serve_editor(self, connected: socket.socket, fields: hello.Fields | None, rest: bytes) -> None:
+    async def _serve_editor(
+        self, connected: socket.socket, fields: hello.Fields | None, first_data: bytes
+    ) -> None:
         from nexus_daemon.server import build
 
         task = asyncio.current_task()
@@ -336,8 +338,8 @@ class SharedDaemon:
                 _dismiss(link, self._reason)
                 return
             link.use_reader(SocketReader(connected, link, loop))
-            if rest:  # which may end the connection: it closes what it reads from
-                link.data_received(rest)
+            if first_data:  # which may end the connection: it closes what it reads from
+                link.data_received(first_data)
 
         def build_logged(server: "NexusServer") -> None:
             self._start_log()

@@ -327,7 +327,9 @@ class _Document:
             return True
         from nexus_daemon.shared.merge_edits import merge_edits
 
-        bodies = [_body(each) for each in (initialize or frame({}), self.opened, *self.edits)]
+        bodies = [
+            _body(message_frame) for message_frame in (initialize or frame({}), self.opened, *self.edits)
+        ]
         try:
             message, failed = merge_edits(bodies[0], bodies[1], bodies[2:])
         except Exception:  # noqa: BLE001 - what opened it was no document

@@ -77,14 +77,20 @@ class ClientDocuments:
         if document is None or document.path is None:
             return
         path = document.path
-        others = [other for other in self._documents.of_file(path) if other.uri != uri]
+        other_documents = [
+            other_document for other_document in self._documents.of_file(path) if other_document.uri != uri
+        ]
         self._set_overlays([document], None)
-        if others:
-            self._set_overlays(others, others[0].text)
+        if other_documents:
+            self._set_overlays(other_documents, other_documents[0].text)
         folder = self._folders.containing(path)
         if folder is not None and not folder.is_listed:
-            paths = [other.path for other in self._documents if other.path and other.uri != uri]
-            if not any(self._folders.containing(other) is folder for other in paths):
+            paths = [
+                other_document.path
+                for other_document in self._documents
+                if other_document.path and other_document.uri != uri
+            ]
+            if not any(self._folders.containing(other_path) is folder for other_path in paths):
                 self._daemon.remove_folder(self._client, folder.uri)
 
     def adopt(self) -> None:
@@ -113,7 +119,9 @@ class ClientDocuments:
         document = self._documents.get(uri)
         spellings = dict.fromkeys((spelled, spelled if document is None else document.real or spelled))
         unread: View | None = None
-        for path, folder in ((one, folder) for one in spellings for folder in self._folders.reading(one)):
+        for path, folder in (
+            (spelling, folder) for spelling in spellings for folder in self._folders.reading(spelling)
+        ):
             snapshot = await folder.current()
             if path in snapshot.layers.texts:
                 return View(snapshot, path, folder.uri)
@@ -150,7 +158,7 @@ class ClientDocuments:
         path = None if uri is None else convert.uri_to_path(uri)
         if uri is not None and path is None:
             return
-        folders = [each for each in self._folders if path is None or self._may_read(each, path)]
+        folders = [folder for folder in self._folders if path is None or self._may_read(folder, path)]
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(SETTLE_S if path is None else None):
                 await asyncio.gather(*map(_settled, folders))
@@ -162,7 +170,12 @@ class ClientDocuments:
 
     def _set_overlays(self, documents: Iterable[Document], text: str | None) -> None:
         """Set or drop the unsaved text of a file, under each path by which it is open or may be read."""
-        for path in {path: None for one in documents for path in (one.path, one.real) if path is not None}:
+        for path in {
+            path: None
+            for document in documents
+            for path in (document.path, document.real)
+            if path is not None
+        }:
             self._folders.set_overlay(path, text, REASONS.get(os.path.basename(path), "instructions"))
 
     def _adopt(self, path: str) -> None:
@@ -183,8 +196,12 @@ class ClientDocuments:
     def _explain(self, path: str) -> None:
         """Log once why a document is not checked, if its name suggests that it is."""
         reason = self._folders.unread_reason(path)
-        if reason is None and not self._folders.may_read(path) and (place := misplaced(path)) is not None:
-            reason = f"is not checked: {place}"
+        if (
+            reason is None
+            and not self._folders.may_read(path)
+            and (misplacement := misplaced(path)) is not None
+        ):
+            reason = f"is not checked: {misplacement}"
         if reason is not None:
             self._explained.add(path)
             text = f"Nexus: {path} {reason}."
@@ -193,8 +210,12 @@ class ClientDocuments:
     def _view_below(self, uri: str) -> View | None:
         """A file in the innermost folder of the list that contains it; None before that has a snapshot."""
         path = convert.uri_to_path(uri) or ""
-        folders = [one for one in self._folders if one.is_listed and within(path, one.path)]
-        folder = max(folders, key=lambda one: len(one.path), default=None)
+        folders = [
+            listed_folder
+            for listed_folder in self._folders
+            if listed_folder.is_listed and within(path, listed_folder.path)
+        ]
+        folder = max(folders, key=lambda listed_folder: len(listed_folder.path), default=None)
         if folder is None or folder.snapshot is None:
             return None
         return View(folder.snapshot, path, folder.uri)

@@ -242,9 +242,9 @@ class Connection:
 
     def change_folders(self, event: lsp_types.FoldersEvent) -> None:
         """Take in a change of the list. A folder that is in both parts, as a renamed one is, stays."""
-        added = {_place(folder) for folder in event.added}
+        added = {_folder_path(folder) for folder in event.added}
         for folder in event.removed:
-            if _place(folder) not in added:
+            if _folder_path(folder) not in added:
                 self.start().remove_folder(self, folder.uri)
                 self.documents.adopt()  # those that are still open are lone files from then on
         for folder in event.added:
@@ -263,7 +263,7 @@ def _folders(params: lsp_types.InitializeParams) -> list[lsp_types.WorkspaceFold
     return [lsp_types.WorkspaceFolder(root)] if root else []
 
 
-def _place(folder: lsp_types.WorkspaceFolder) -> str:
+def _folder_path(folder: lsp_types.WorkspaceFolder) -> str:
     """The path of a folder, however its URI is spelled."""
     return convert.uri_to_path(folder.uri) or folder.uri
 

@@ -180,12 +180,12 @@ class Daemon:
         folder = self.windows.tables[client].add(uri, name=name, listed=listed, trusted=trusted)
         if folder is None:
             return
-        others = [window for window in self.windows.of(folder) if window is not folder]
-        ledger = next((window.ledger for window in others if window.ledger is not None), None)
+        other_windows = [window for window in self.windows.of(folder) if window is not folder]
+        ledger = next((window.ledger for window in other_windows if window.ledger is not None), None)
         if ledger is not None and folder.ledger is None:
             folder.ledger = ledger
             self.ledgers.follow_choice(folder)
-        if any(window.agents is not None for window in others):
+        if any(window.agents is not None for window in other_windows):
             self.agents.open_later(folder)
         if client.capabilities.wants_assistant_sessions:
             self.assistant_watch.look()
@@ -218,9 +218,9 @@ class Daemon:
 
     def freshness(self, folder: LiveFolder) -> Freshness:
         """How changes to the files of a folder are noticed now."""
-        own = os.path.join(folder.path, CONFIG_DIRECTORY)
+        config_directory = os.path.join(folder.path, CONFIG_DIRECTORY)
         of_agents, of_knowledge = folder.watched_by_agents, folder.knowledge.watched()
-        return self.watcher.freshness((own, *folder.watched, *of_agents, *of_knowledge))
+        return self.watcher.freshness((config_directory, *folder.watched, *of_agents, *of_knowledge))
 
     async def close(self) -> None:
         """Stop the watchers and the threads, without waiting for a thread that hangs on a file system."""
@@ -297,7 +297,11 @@ class Daemon:
         from nexus_context.servers.approvals import approvals_file  # as above
 
         inputs = (table.load_inputs for table in self.windows.tables.values())
-        return {approvals_file(each.environ) for each in inputs if each.trust_file is not None}
+        return {
+            approvals_file(window_inputs.environ)
+            for window_inputs in inputs
+            if window_inputs.trust_file is not None
+        }
 
     def _approvals_changed(self, paths: set[str] | None) -> None:
         directories = {os.path.dirname(path) for path in self._approval_files()}  # tokens are there, too
@@ -324,12 +328,12 @@ class Daemon:
 
     def _watching_changed(self) -> None:
         """Warn every user once when a system limit is reached, and log when it no longer is."""
-        failure, before = self.watcher.failure, self._limit
+        failure, previous_limit = self.watcher.failure, self._limit
         self._limit = None if failure is None or failure.limit is None else failure
         if self._limit is not None and self._limit.limit not in self._warned:
             self._warned.add(self._limit.limit)
             self.windows.show(_polled_warning(self._limit))
-        elif self._limit is None and before is not None:
+        elif self._limit is None and previous_limit is not None:
             recovered = lsp_types.ShowMessageParams(lsp_types.INFORMATION, "Files are watched again.")
             for client in self.windows.clients:
                 client.notify("window/logMessage", recovered)

@@ -94,9 +94,9 @@ class FolderAgents:
         """Notify every window of a folder of agents that started and ended, once, and let it follow."""
         workspace = None if folder.ledger is None else folder.ledger.workspace
         for window in [] if workspace is None else self._windows.in_workspace(workspace):
-            for each in news:
-                if window.take_agent_news(each.reason, each.number):
-                    params = protocol.AgentDidChange(window.uri, each.agent, each.reason)
+            for agent_news in news:
+                if window.take_agent_news(agent_news.reason, agent_news.number):
+                    params = protocol.AgentDidChange(window.uri, agent_news.agent, agent_news.reason)
                     window.client.notify("nexus/agent/didChange", params)
             if window is not folder and window.agents is not None:
                 window.agents.follow()

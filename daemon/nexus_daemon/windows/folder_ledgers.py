@@ -100,7 +100,9 @@ class FolderLedgers:
 
     def _use_ledger(self, ledger: FolderLedger, folder: LiveFolder | None) -> None:
         """Use the ledger for a folder from now on, in all its windows."""
-        windows = [] if folder is None else [one for one in self._windows.of(folder) if one.ledger is None]
+        windows = (
+            [] if folder is None else [window for window in self._windows.of(folder) if window.ledger is None]
+        )
         for window in windows:
             window.ledger = ledger
             self.follow_choice(window)
@@ -116,8 +118,8 @@ class FolderLedgers:
         """A ledger in memory for what nobody stores, and the model last picked in the folder."""
         await self.find_choice(folder, snapshot)
         ledger = folder.ledger
-        last = None if ledger is None else ledger.session_options(None)
-        return self.writer.apart(folder.path), None if last is None else last.choice
+        last_options = None if ledger is None else ledger.session_options(None)
+        return self.writer.apart(folder.path), None if last_options is None else last_options.choice
 
     def follow_choice(self, folder: LiveFolder) -> None:
         """Load the folder for the model of the conversation that the user is viewing."""

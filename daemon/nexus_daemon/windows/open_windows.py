@@ -24,8 +24,8 @@ class Windows:
         """The names of the clients in the order of joining; a second one of a name has a number behind it."""
         names: dict[Client, str] = {}
         for client in self.tables:
-            same = sum(other.name == client.name for other in names)
-            names[client] = f"{client.name} ({same + 1})" if same else client.name
+            namesakes = sum(earlier_client.name == client.name for earlier_client in names)
+            names[client] = f"{client.name} ({namesakes + 1})" if namesakes else client.name
         return names
 
     @property

@@ -146,14 +146,14 @@ class AssistantWatch:
         return any(within(path, root) or within(root, path) for root in roots)
 
     async def _run(self) -> None:
-        loop, rest = asyncio.get_running_loop(), COLLECT_S
+        loop, pause_s = asyncio.get_running_loop(), COLLECT_S
         try:
             while self._is_stale:
-                await asyncio.sleep(rest)
+                await asyncio.sleep(pause_s)
                 self._is_stale = False
                 began = loop.time()
                 await self._compare()
-                rest = max(COLLECT_S, REST * (loop.time() - began))
+                pause_s = max(COLLECT_S, REST * (loop.time() - began))
         except Exception:  # a session that cannot be read must not end the following of others
             logger.exception("the sessions of assistants cannot be listed")
         finally:
@@ -161,19 +161,19 @@ class AssistantWatch:
 
     async def _compare(self) -> None:
         folders = tuple(dict.fromkeys(self._list_folders()))
-        before = self._listings
-        now: dict[WatchedFolder, _Listing] = {}
+        previous_listings = self._listings
+        current_listings: dict[WatchedFolder, _Listing] = {}
         for folder in folders:
-            now[folder] = await self._read(_listing, folder)
-        self._listings = now
-        if {one: listing.paths for one, listing in before.items()} != {
-            one: listing.paths for one, listing in now.items()
+            current_listings[folder] = await self._read(_listing, folder)
+        self._listings = current_listings
+        if {watched_folder: listing.paths for watched_folder, listing in previous_listings.items()} != {
+            watched_folder: listing.paths for watched_folder, listing in current_listings.items()
         }:
             self._refresh()
-        for folder, listing in now.items():
-            if folder not in before:
+        for folder, listing in current_listings.items():
+            if folder not in previous_listings:
                 continue
-            earlier, models = before[folder].changed, before[folder].models
+            earlier, models = previous_listings[folder].changed, previous_listings[folder].models
             for key, changed in listing.changed.items():
                 if earlier.get(key) != changed:
                     reason = "changed" if key in earlier else "appeared"
@@ -184,7 +184,7 @@ class AssistantWatch:
 
     def _announce_idle(self) -> None:
         """Announce the sessions that are live no more, and do so again when the next one is not."""
-        now, before = time.time(), self._live
+        now, previous_live = time.time(), self._live
         self._live = {
             folder: {key for key, until in listing.live_until.items() if now <= until}
             for folder, listing in self._listings.items()
@@ -197,7 +197,7 @@ class AssistantWatch:
             loop = asyncio.get_running_loop()
             self._timer = loop.call_later(min(ends) - now + AFTER_S, self._announce_idle)
         for folder, keys in self._live.items():
-            for key in before.get(folder, set()) - keys:
+            for key in previous_live.get(folder, set()) - keys:
                 self._announce(SessionChange(folder, *key, reason="idle", changes_views=True))
 
 

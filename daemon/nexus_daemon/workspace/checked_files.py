@@ -15,7 +15,7 @@ from nexus_context.folder.skills import SKILL_FILE
 
 _NAMES = frozenset((*(name for name in SHARED if "/" not in name), ".mcp.json"))
 _TOOLS = frozenset((CONFIG_DIRECTORY, *TOOL_DIRECTORIES.values()))
-_OTHERS = " and ".join(TOOL_DIRECTORIES.values())
+_OTHER_TOOLS = " and ".join(TOOL_DIRECTORIES.values())
 
 
 def misplaced(path: str) -> str | None:
@@ -23,7 +23,7 @@ def misplaced(path: str) -> str | None:
     name = os.path.basename(path)
     if name == SKILL_FILE:
         skill = os.path.basename(os.path.dirname(path))
-        return f"a skill is read at {CONFIG_DIRECTORY}/skills/{skill}/{name}, or likewise in {_OTHERS}"
+        return f"a skill is read at {CONFIG_DIRECTORY}/skills/{skill}/{name}, or likewise in {_OTHER_TOOLS}"
     return f"it is read in {CONFIG_DIRECTORY} alone" if name in BOOTSTRAP_FILES else None
 
 

@@ -1,7 +1,7 @@
 """The contexts of folders that a client shows as documents, and when it is asked to read them again.
 
 1. A document is a client's from the moment it reads it, or is sent there, until it closes it; of a client
-   that closes none, the last MOST.
+   that closes none, the last MOST_DOCUMENTS.
 2. Several changes of a folder in a row lead to one request for each of its virtual documents, once they
    pause. A temporary file stays as it is.
 """
@@ -26,7 +26,7 @@ REFRESH_CONTENT = f"{CONTENT_METHOD}/refresh"
 SUFFIX = ".md"
 PROMPT = "nexus"
 """The name of the system prompt; another assistant's is its own."""
-MOST = 20
+MOST_DOCUMENTS = 20
 
 
 class ContextDocument(msgspec.Struct, frozen=True):
@@ -42,9 +42,9 @@ def context_uri(folder: str, *, assistant: str | None = None, agent: str | None 
     `folder` is the URI of the folder.
     """
     query = "" if agent is None else f"?agent={quote(agent, safe='')}"
-    place = folder.removeprefix("file:")
-    place = place.removeprefix("//") if place.startswith("///") else place
-    return f"{SCHEME}:{place}/{assistant or PROMPT}{SUFFIX}{query}"
+    folder_path = folder.removeprefix("file:")
+    folder_path = folder_path.removeprefix("//") if folder_path.startswith("///") else folder_path
+    return f"{SCHEME}:{folder_path}/{assistant or PROMPT}{SUFFIX}{query}"
 
 
 def is_virtual(uri: str) -> bool:
@@ -71,7 +71,7 @@ class ContextDocuments:
         """The client has this document now."""
         self._documents.pop(uri, None)
         self._documents[uri] = document
-        if len(self._documents) > MOST:
+        if len(self._documents) > MOST_DOCUMENTS:
             del self._documents[next(iter(self._documents))]
 
     def closed(self, uri: str) -> None:
@@ -79,7 +79,9 @@ class ContextDocuments:
 
     def folder_changed(self, folder: str) -> None:
         """The context of the folder with this URI may be another one now."""
-        uris = [uri for uri, each in self._documents.items() if each.folder == folder and is_virtual(uri)]
+        uris = [
+            uri for uri, document in self._documents.items() if document.folder == folder and is_virtual(uri)
+        ]
         if uris and self.is_supported:
             self._queue.request(frozenset(uris))
 

@@ -74,8 +74,8 @@ class FairThreads(Executor):
     def _start_all(self, window: object) -> None:
         """Start what may start now of a window's jobs."""
         while self._running[_Window(window)] < MOST_OF_WINDOW:
-            owners = (one for one in self._lines if one.window is window)
-            owner = next((one for one in owners if self._running[one] < MOST_OF_FOLDER), None)
+            owners = (owner for owner in self._lines if owner.window is window)
+            owner = next((owner for owner in owners if self._running[owner] < MOST_OF_FOLDER), None)
             if owner is None:
                 return
             line = self._lines[owner]

@@ -98,12 +98,12 @@ def _while_slow(read: "GitState | None", cached: _Cached | None) -> "GitState | 
     """The state to use while git still runs: the cached one, if it is recent and of the same commit."""
     if read is None or cached is None or cached.state is None or time.monotonic() - cached.at > CACHED_S:
         return None if read is None else msgspec.structs.replace(read, slow=True)
-    same = (read.branch, read.commit, read.operation) == (
+    is_same_commit = (read.branch, read.commit, read.operation) == (
         cached.state.branch,
         cached.state.commit,
         cached.state.operation,
     )
-    return cached.state if same else msgspec.structs.replace(read, slow=True)
+    return cached.state if is_same_commit else msgspec.structs.replace(read, slow=True)
 
 
 def _read(folder: str) -> "GitState | None":

@@ -115,7 +115,7 @@ class Knowledge:
         self._opening = threading.Lock()
         self._begun = False
         self._stop = threading.Event()
-        self._queue: TaskQueue[frozenset[str] | None] = TaskQueue(self._update, _both, quiet_s=QUIET_S)
+        self._queue: TaskQueue[frozenset[str] | None] = TaskQueue(self._update, _merge_paths, quiet_s=QUIET_S)
         self._since = 0.0  # when the queue became busy (monotonic seconds)
         self._directories: tuple[str, ...] = ()
         self._names: frozenset[str] = frozenset()  # the same, each with a separator at its end
@@ -143,10 +143,10 @@ class Knowledge:
         Unchanged paths cost next to nothing: their problems only move with the text around them.
         """
         self._layers = layers
-        before, self._paths = self._paths, _paths(layers)
-        self._file_problems = _moved(self._file_problems, before, self._paths)
-        self._model_problems = _moved(self._model_problems, before, self._paths)
-        if before.keys() != self._paths.keys():
+        previous_paths, self._paths = self._paths, _paths(layers)
+        self._file_problems = _moved(self._file_problems, previous_paths, self._paths)
+        self._model_problems = _moved(self._model_problems, previous_paths, self._paths)
+        if previous_paths.keys() != self._paths.keys():
             self._request(None)
 
     def watched(self) -> Iterator[str]:
@@ -235,8 +235,8 @@ class Knowledge:
 
     def _begin(self) -> None:
         """Request a full scan if there was none yet, or the last one is too old."""
-        whole = self._standing == self._names and len(self._directories) <= MOST_WATCHED
-        limit_s = RECHECK_S if whole else RESCAN_S
+        is_fully_watched = self._standing == self._names and len(self._directories) <= MOST_WATCHED
+        limit_s = RECHECK_S if is_fully_watched else RESCAN_S
         late = self._looked is None or time.monotonic() - self._looked > limit_s
         if not self._begun or (late and not self._queue.is_busy):
             self._begun = True
@@ -270,13 +270,13 @@ class Knowledge:
 
     def _take(self, look: "_Look", paths: "Mapping[_Name, Provenance]") -> None:
         """Apply the result of a scan that ran with these paths in the settings."""
-        before = self.problems, self._directories[:MOST_WATCHED]
+        previous_state = self.problems, self._directories[:MOST_WATCHED]
         if look.directories is not None:
             self._standing &= look.names
             self._directories, self._names = look.directories, look.names
         if look.problems is not None:
             self._file_problems = _moved(look.problems, paths, self._paths)
-        if before != (self.problems, self._directories[:MOST_WATCHED]):
+        if previous_state != (self.problems, self._directories[:MOST_WATCHED]):
             self._on_move()
 
     async def _embed(self, _: None) -> None:
@@ -311,9 +311,9 @@ class Knowledge:
                 return ()
             vectors = self._loaded_vectors(files, embeddings)
             if vectors.refresh(stopped=self._stop.is_set).is_limited:
-                most = lazy.knowledge.MOST_VECTORS
+                vector_limit = lazy.knowledge.MOST_VECTORS
                 message = (
-                    f"There are too many passages: only the first {most:,} are searched by meaning. "
+                    f"There are too many passages: only the first {vector_limit:,} are searched by meaning. "
                     "Name fewer directories, or use patterns."
                 )
                 return (_model_problem(embeddings, message),)
@@ -344,26 +344,30 @@ class Knowledge:
         """Check the settings' paths and, after the first query, scan the files; in a worker thread."""
         if layers is None:
             return None
-        others = [window for window in windows if window is not self]
+        other_windows = [window for window in windows if window is not self]
         settings, problems = lazy.knowledge.settings_of(layers, self._user_home)
         if not begun:
             return _Look(problems)
         self._settings = settings
-        other_settings = [one for each in others if (one := each._settings) is not None]  # noqa: SLF001
+        other_settings = [
+            known_settings
+            for window in other_windows
+            if (known_settings := window._settings) is not None  # noqa: SLF001
+        ]
         try:
             done = lazy.knowledge.refresh(
                 self._opened(),
                 settings,
                 changed=pending,
                 stopped=self._stop.is_set,
-                keeps=lambda path: any(other.covers(path) for other in other_settings),
+                keeps=lambda path: any(window_settings.covers(path) for window_settings in other_settings),
             )
         except lazy.knowledge.IndexBusyError as error:
             logger.debug("%s", error)
             self._looked = None  # the next query tries again
             return None
-        for each in done.skipped:
-            logger.info("not indexed: %s: %s", each.path, each.reason)
+        for skipped_file in done.skipped:
+            logger.info("not indexed: %s: %s", skipped_file.path, skipped_file.reason)
         if self._stop.is_set():
             return None
         if done.directories is None:
@@ -457,12 +461,14 @@ def _model_problem(embeddings: "EmbeddingSettings", message: str) -> Problem:
 
 
 def _moved(
-    problems: tuple[Problem, ...], before: Mapping[_Name, Provenance], now: Mapping[_Name, Provenance]
+    problems: tuple[Problem, ...],
+    previous_paths: Mapping[_Name, Provenance],
+    current_paths: Mapping[_Name, Provenance],
 ) -> tuple[Problem, ...]:
     """Move the problems to where their paths are now, and drop those of removed paths."""
-    if not problems or all(now.get(name) is entry for name, entry in before.items()):
+    if not problems or all(current_paths.get(name) is entry for name, entry in previous_paths.items()):
         return problems
-    places = {(entry.path, entry.span): now.get(name) for name, entry in before.items()}
+    places = {(entry.path, entry.span): current_paths.get(name) for name, entry in previous_paths.items()}
     moved = ((problem, places.get((problem.path, problem.span))) for problem in problems)
     return tuple(
         msgspec.structs.replace(problem, path=entry.path, span=entry.span)
@@ -471,6 +477,6 @@ def _moved(
     )
 
 
-def _both(earlier: frozenset[str] | None, later: frozenset[str] | None) -> frozenset[str] | None:
+def _merge_paths(earlier: frozenset[str] | None, later: frozenset[str] | None) -> frozenset[str] | None:
     """The paths of two requests; None means all."""
     return None if earlier is None or later is None else earlier | later

@@ -96,19 +96,20 @@ class Poller:
 
     async def look(self) -> None:
         """Compare all paths with the look before, and report those that differ."""
-        before, started = dict(self._stamps), time.monotonic()
+        previous_stamps, started = dict(self._stamps), time.monotonic()
         self._looking = time.time()
         try:
-            work = partial(read_stamps, tuple(before))
-            now = await asyncio.get_running_loop().run_in_executor(self._executor, work)
+            work = partial(read_stamps, tuple(previous_stamps))
+            current_stamps = await asyncio.get_running_loop().run_in_executor(self._executor, work)
         finally:
             self._looking = None
         self.pause_s = max(self._least_s, min(self._rest * (time.monotonic() - started), MOST_S))
         changed: set[str] = set()
-        for path, stamp in now.items():
-            if self._stamps.get(path) is before[path]:  # else `take` dropped or replaced it meanwhile
+        for path, stamp in current_stamps.items():
+            previous_stamp = previous_stamps[path]
+            if self._stamps.get(path) is previous_stamp:  # else `take` dropped or replaced it meanwhile
                 self._stamps[path] = stamp
-                changed |= _changes(path, before[path], stamp)
+                changed |= _changes(path, previous_stamp, stamp)
         if changed:
             try:
                 self._changed(changed)
@@ -116,12 +117,12 @@ class Poller:
                 logger.exception("handling a change on disk failed")
 
 
-def _changes(path: str, before: Stamp | Names, now: Stamp | Names) -> set[str]:
-    if before == now:
+def _changes(path: str, previous: Stamp | Names, current: Stamp | Names) -> set[str]:
+    if previous == current:
         return set()
-    if isinstance(before, dict) and isinstance(now, dict):
-        names = before.keys() | now.keys()
-        return {path + name for name in names if before.get(name) != now.get(name)}
+    if isinstance(previous, dict) and isinstance(current, dict):
+        names = previous.keys() | current.keys()
+        return {path + name for name in names if previous.get(name) != current.get(name)}
     return {path}
 
 

@@ -99,8 +99,10 @@ class ProgramChecks:
 
     def configure(self, snapshot: Snapshot) -> None:
         """Take in a snapshot. The first one begins the checks; other settings of views ask for one."""
-        before, self._settings = self._settings, snapshot.effective
-        if before is None or any(before.get(name) != self._settings.get(name) for name in SETTINGS):
+        previous_settings, self._settings = self._settings, snapshot.effective
+        if previous_settings is None or any(
+            previous_settings.get(name) != self._settings.get(name) for name in SETTINGS
+        ):
             self.request()
 
     def edited(self, path: str) -> None:
@@ -185,8 +187,8 @@ class ProgramChecks:
     def _is_own(self, path: str) -> bool:
         """Whether a file is one of Nexus in the folder, or above it and not in the user's home."""
         is_named = CONFIG_DIRECTORY in path.split(os.sep) or os.path.basename(path) == INSTRUCTIONS
-        above = path.partition(f"{os.sep}{CONFIG_DIRECTORY}{os.sep}")[0]
-        is_above = above != str(self._load_inputs.user_home) and within(self._folder, above)
+        parent_folder = path.partition(f"{os.sep}{CONFIG_DIRECTORY}{os.sep}")[0]
+        is_above = parent_folder != str(self._load_inputs.user_home) and within(self._folder, parent_folder)
         return is_named and (is_above or within(path, self._folder))
 
     def _stop_timer(self) -> None:
@@ -195,7 +197,7 @@ class ProgramChecks:
             self._timer = None
 
     async def _check(self, _: None) -> None:
-        overlays, before = dict(self._overlays), self._checked
+        overlays, previous_check = dict(self._overlays), self._checked
         assert self._settings is not None  # noqa: S101 - checks begin with the first ones
         job = partial(
             _check_folder, self._folder, self._load_inputs, overlays=overlays, settings=self._settings
@@ -208,7 +210,11 @@ class ProgramChecks:
         except Exception:  # a bug in one check must not keep what Nexus finds from the editor
             self._checked = None
             logger.exception("what the assistants in %s read was not checked", self._folder)
-        moves = before is None or self._checked is None or before.consulted != self._checked.consulted
+        moves = (
+            previous_check is None
+            or self._checked is None
+            or previous_check.consulted != self._checked.consulted
+        )
         asyncio.get_running_loop().call_soon(self._on_checked, moves)  # once the queue has ended this run
 
 
@@ -261,7 +267,7 @@ def _spell(check: "AssistantCheck", spell: Callable[[str], str]) -> "AssistantCh
         return Span(max(span.start - mark, 0), max(span.end - mark, 0))
 
     def moved_fix(path: str, fix: Fix | None) -> Fix | None:
-        return fix and Fix(fix.title, tuple(Edit(moved(path, each.span), each.text) for each in fix.edits))
+        return fix and Fix(fix.title, tuple(Edit(moved(path, edit.span), edit.text) for edit in fix.edits))
 
     minders = {}
     for problem, titles in check.minders.items():
@@ -272,8 +278,12 @@ def _spell(check: "AssistantCheck", spell: Callable[[str], str]) -> "AssistantCh
             span=moved(path, problem.span),
             fix=moved_fix(path, problem.fix),
             related=tuple(
-                msgspec.structs.replace(each, path=spell(each.path), span=moved(each.path, each.span))
-                for each in problem.related
+                msgspec.structs.replace(
+                    related_problem,
+                    path=spell(related_problem.path),
+                    span=moved(related_problem.path, related_problem.span),
+                )
+                for related_problem in problem.related
             ),
         )
         minders[spelled] = titles

@@ -130,8 +130,8 @@ class _Published(msgspec.Struct, frozen=True):
 
     def has(self, other: "_Published") -> bool:
         """Whether the client needs nothing else."""
-        same = (self.version, self.opening) == (other.version, other.opening)
-        return same and self.diagnostics.keys() == other.diagnostics.keys()
+        has_same_version = (self.version, self.opening) == (other.version, other.opening)
+        return has_same_version and self.diagnostics.keys() == other.diagnostics.keys()
 
 
 class Findings(msgspec.Struct, frozen=True):
@@ -158,7 +158,7 @@ def without_programs(snapshot: "Snapshot", overlays: Mapping[str, str]) -> Findi
 class _View:
     """One folder's findings and their diagnostics."""
 
-    def __init__(self, findings: Findings, encoding: str, before: "_View | None") -> None:
+    def __init__(self, findings: Findings, encoding: str, previous_view: "_View | None") -> None:
         self.overlays = findings.overlays
         self.folder = findings.layers.root
         self._minders = findings.minders
@@ -171,10 +171,12 @@ class _View:
         self._links = {real: path for real, path in findings.layers.links.items() if path in self._texts}
         self.paths = self._texts.keys() | self._problems.keys() | self._links.keys()
         self._diagnostics: dict[str, Diagnostics] = {}
-        if before is not None:
-            diagnostics_before = before._diagnostics.items()  # noqa: SLF001 - of its own class
+        if previous_view is not None:
+            diagnostics_before = previous_view._diagnostics.items()  # noqa: SLF001 - of its own class
             self._diagnostics = {
-                path: diagnostics for path, diagnostics in diagnostics_before if self._is_same(before, path)
+                path: diagnostics
+                for path, diagnostics in diagnostics_before
+                if self._is_same(previous_view, path)
             }
 
     def diagnostics_of(self, path: str) -> Diagnostics:
@@ -185,8 +187,8 @@ class _View:
             return NONE
         by_json = self._diagnostics.get(path)
         if by_json is None:
-            found = diagnostics(problems, self._locate, self._minders)
-            by_json = {framing.encode(diagnostic): diagnostic for diagnostic in found}
+            converted = diagnostics(problems, self._locate, self._minders)
+            by_json = {framing.encode(diagnostic): diagnostic for diagnostic in converted}
             self._diagnostics[path] = by_json
         return by_json
 
@@ -194,15 +196,15 @@ class _View:
         """Whether the client has a byte order mark in its text."""
         return self.overlays.get(path, "").startswith("\ufeff")
 
-    def _is_same(self, before: "_View", path: str) -> bool:
+    def _is_same(self, previous_view: "_View", path: str) -> bool:
         """Whether the diagnostics of a file are those of the view before."""
         problems = self._problems.get(path)
         return (
             problems is not None
-            and problems == before._problems.get(path)  # noqa: SLF001 - of its own class
-            and self._texts.get(path) == before._texts.get(path)  # noqa: SLF001
-            and self._counts_mark(path) == before._counts_mark(path)  # noqa: SLF001
-            and all(self._minders.get(problem) == before._minders.get(problem) for problem in problems)  # noqa: SLF001
+            and problems == previous_view._problems.get(path)  # noqa: SLF001 - of its own class
+            and self._texts.get(path) == previous_view._texts.get(path)  # noqa: SLF001
+            and self._counts_mark(path) == previous_view._counts_mark(path)  # noqa: SLF001
+            and all(self._minders.get(problem) == previous_view._minders.get(problem) for problem in problems)  # noqa: SLF001
             # places in other files move with their texts
             and not any(problem.related for problem in problems)
         )
@@ -221,19 +223,19 @@ class Publisher:
 
     def swap(self, folder: str, findings: Findings | None) -> None:
         """Publish what changed with a folder's new findings; None: the folder is removed."""
-        old = self._views.get(folder)
+        old_view = self._views.get(folder)
         if findings is None:
             self._views.pop(folder, None)
         else:
-            self._views[folder] = _View(findings, self._encoding, old)
-        new = self._views.get(folder)
+            self._views[folder] = _View(findings, self._encoding, old_view)
+        new_view = self._views.get(folder)
         self._take_closed()
-        wrong = self._files.keys() | (new.wrong if new else ())
+        wrong = self._files.keys() | (new_view.wrong if new_view else ())
         documents: dict[str, Document] = {}
-        for path in sorted({path for one in (old, new) if one for path in one.paths}):
-            same = self._documents.of_file(path)
-            documents.update((document.uri, document) for document in same)
-            if not any(document.path == path for document in same) and path in wrong:
+        for path in sorted({path for view in (old_view, new_view) if view for path in view.paths}):
+            file_documents = self._documents.of_file(path)
+            documents.update((document.uri, document) for document in file_documents)
+            if not any(document.path == path for document in file_documents) and path in wrong:
                 self._publish_file(path)
         for document in documents.values():
             self._publish_document(document)
@@ -251,14 +253,14 @@ class Publisher:
     def _publish_file(self, path: str) -> None:
         """Publish a file that is not open."""
         published = _Published(None, 0, _union(self._views.values(), (path,)))
-        before = self._files.get(path)
+        previously_published = self._files.get(path)
         if not published.diagnostics:
             self._files.pop(path, None)
         else:
             self._files[path] = published
-        if before is None and not published.diagnostics:
+        if previously_published is None and not published.diagnostics:
             return
-        if before is None or not before.has(published):
+        if previously_published is None or not previously_published.has(published):
             items = list(published.diagnostics.values())
             self._notify(PUBLISH, PublishDiagnosticsParams(convert.path_to_uri(path), items))
 
@@ -272,13 +274,13 @@ class Publisher:
             return
         published = _Published(document.version, document.opening, _union(current, paths))
         file = self._files.pop(document.path, None)
-        before = self._open.get(document.uri) or file
-        if before is None and not views:
+        previously_published = self._open.get(document.uri) or file
+        if previously_published is None and not views:
             return
         self._open[document.uri] = published
         if file is not None and file.diagnostics and convert.path_to_uri(document.path) != document.uri:
             self._notify(PUBLISH, PublishDiagnosticsParams(convert.path_to_uri(document.path), []))
-        if before is None or not before.has(published):
+        if previously_published is None or not previously_published.has(published):
             items = list(published.diagnostics.values())
             self._notify(PUBLISH, PublishDiagnosticsParams(document.uri, items, document.version))
 
@@ -301,8 +303,11 @@ def _union(views: Collection[_View], paths: Iterable[str]) -> Diagnostics:
         return union[0]
     merged: dict[bytes, Mapping[str, Any]] = {}
     places: set[bytes] = set()
-    for each in union:
-        own_places = {json: framing.encode((one["code"], one["range"])) for json, one in each.items()}
-        merged |= {json: one for json, one in each.items() if own_places[json] not in places}
+    for by_json in union:
+        own_places = {
+            json: framing.encode((diagnostic["code"], diagnostic["range"]))
+            for json, diagnostic in by_json.items()
+        }
+        merged |= {json: diagnostic for json, diagnostic in by_json.items() if own_places[json] not in places}
         places.update(own_places.values())
     return merged

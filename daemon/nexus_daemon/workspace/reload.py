@@ -129,17 +129,17 @@ class Reload:
         self._queue.cancel(_removed)
 
     def _build(self, change: _Change) -> None:
-        old = self.snapshot
+        previous_snapshot = self.snapshot
         paths = None if self._is_incomplete else change.paths
         self._is_incomplete = False
         job: Future[Snapshot] = Future()
         reload_span = tracing.begin("reload", reasons=sorted(change.reasons))
         try:
-            prepared = self._prepare(old, paths)
+            prepared = self._prepare(previous_snapshot, paths)
             if not callable(prepared):
                 job.set_result(prepared)
                 tracing.end(reload_span)
-                self._finish_build(old, change, job)
+                self._finish_build(previous_snapshot, change, job)
                 return
             deadline = self._deadline = Deadline(LOAD_S, self._turns)
             self._shown.enter_context(self._show_work())
@@ -156,11 +156,13 @@ class Reload:
 
         def finish_build() -> None:
             tracing.end(reload_span)
-            self._finish_build(old, change, job)
+            self._finish_build(previous_snapshot, change, job)
 
         job.add_done_callback(finish_in_loop)
 
-    def _finish_build(self, old: Snapshot | None, change: _Change, job: Future[Snapshot]) -> None:
+    def _finish_build(
+        self, previous_snapshot: Snapshot | None, change: _Change, job: Future[Snapshot]
+    ) -> None:
         self._shown.close()
         if self.cancelled:
             return
@@ -168,7 +170,7 @@ class Reload:
         try:
             snapshot = self.snapshot = job.result()
             self.stopped = None
-            self._on_swap(Swap(old, snapshot, change.reasons))
+            self._on_swap(Swap(previous_snapshot, snapshot, change.reasons))
         except LoadStopped as stopped:
             self._is_incomplete = True
             if stopped.superseded:

@@ -74,8 +74,8 @@ def network_devices_in(mounts: Iterable[str]) -> dict[int, Failure]:
     """Like `network_devices`, from lines such as `36 35 0:31 / /mnt rw shared:1 - nfs4 host:/ rw`."""
     devices: dict[int, Failure] = {}
     for line in mounts:
-        before, separator, after = line.partition(" - ")
-        fields, kind = before.split(" "), after.split(" ", 1)[0]
+        mount_text, separator, filesystem_text = line.partition(" - ")
+        fields, kind = mount_text.split(" "), filesystem_text.split(" ", 1)[0]
         if separator and len(fields) > 4 and _NETWORK.fullmatch(kind):
             major, _, minor = fields[2].partition(":")
             reason = f"file systems of type {kind} do not report changes by other machines"
@@ -96,22 +96,22 @@ def network_mounts_in(mounts: Iterable[str]) -> tuple[str, ...]:
     """Like `network_mounts`, from lines as in `network_devices_in`."""
     points = []
     for line in mounts:
-        before, separator, after = line.partition(" - ")
-        fields, kind = before.split(" "), after.split(" ", 1)[0]
+        mount_text, separator, filesystem_text = line.partition(" - ")
+        fields, kind = mount_text.split(" "), filesystem_text.split(" ", 1)[0]
         if separator and len(fields) > 4 and _NETWORK.fullmatch(kind):
             points.append(_OCTAL.sub(lambda match: chr(int(match[1], 8)), fields[4]))
     return tuple(points)
 
 
-def _limit(what: str, setting: str, namespaced: str, enough: int) -> Failure:
+def _limit(description: str, setting: str, namespaced: str, enough: int) -> Failure:
     """Describe a system limit; in a container the limit of its namespace may be the smaller one."""
     values = {name: value for name in (setting, namespaced) if (value := read_sysctl(name)) is not None}
     if not values:
-        return Failure(what)
-    name = min(values, key=lambda each: values[each])
+        return Failure(description)
+    name = min(values, key=lambda sysctl_name: values[sysctl_name])
     value = values[name]
     return Failure(
-        f"{what} ({name} is {value})",
+        f"{description} ({name} is {value})",
         f"Raise the limit: `sudo sysctl {name}={max(enough, 2 * value)}`.",
         name,
     )

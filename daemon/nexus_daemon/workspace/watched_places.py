@@ -71,7 +71,7 @@ class RemotePlaces:
         finally:
             if reading.done():  # a late answer may be of other names: the next look reads again
                 self._reading = None
-        return {name: place for name, place in places.items() if name in names}, closed
+        return {name: identity for name, identity in places.items() if name in names}, closed
 
 
 def _read_places(names: Iterable[str]) -> tuple[dict[str, Identity], dict[str, Failure]]:
@@ -80,24 +80,26 @@ def _read_places(names: Iterable[str]) -> tuple[dict[str, Identity], dict[str, F
     return places, unlisted({directory for directory, *_ in places.values()})
 
 
-def _look(paths: frozenset[str], before: Look, remote_places: RemotePlaces) -> Look:
+def _look(paths: frozenset[str], previous_look: Look, remote_places: RemotePlaces) -> Look:
     """Read which directories to watch; the look before where nothing is different."""
-    names = {os.path.dirname(path) for path in paths} if paths != before.paths else before.names
+    names = {os.path.dirname(path) for path in paths} if paths != previous_look.paths else previous_look.names
     mounts = network_mounts()
     remote = frozenset(name for name in names if any(within(name, mount) for mount in mounts))
     places, closed = _read_places(names - remote)
     remote_directories, remote_closed = remote_places.read(set(remote))
     places, closed = places | remote_directories, closed | remote_closed
     directories, network = frozenset(places.values()), network_devices()
-    failures = ((one, closed.get(one[0]) or network.get(one[1])) for one in directories)
+    failures = (
+        (directory, closed.get(directory[0]) or network.get(directory[1])) for directory in directories
+    )
     unwatchable = {directory: failure for directory, failure in failures if failure is not None}
     if (paths, places, unwatchable, remote) == (
-        before.paths,
-        before.places,
-        before.unwatchable,
-        before.remote,
+        previous_look.paths,
+        previous_look.places,
+        previous_look.unwatchable,
+        previous_look.remote,
     ):
-        return before
+        return previous_look
     return Look(
         paths=paths,
         names=frozenset(names),
@@ -109,10 +111,10 @@ def _look(paths: frozenset[str], before: Look, remote_places: RemotePlaces) -> L
     )
 
 
-def timed_look(paths: frozenset[str], before: Look, remote_places: RemotePlaces) -> tuple[Look, float]:
+def timed_look(paths: frozenset[str], previous_look: Look, remote_places: RemotePlaces) -> tuple[Look, float]:
     """A look, and the seconds of the processor that it took."""
     began = time.thread_time()
-    return _look(paths, before, remote_places), time.thread_time() - began
+    return _look(paths, previous_look, remote_places), time.thread_time() - began
 
 
 def _parents(directories: Iterable[str]) -> frozenset[str]:

@@ -143,7 +143,7 @@ class Watcher:
         pollers: set[Poller] = set()
         for path in paths:
             directory = self._look.directory(path)
-            poller = next((one for one in self._pollers if path in one.paths), None)
+            poller = next((candidate for candidate in self._pollers if path in candidate.paths), None)
             if poller is not None:
                 pollers.add(poller)
                 failure = self.failure
@@ -155,14 +155,16 @@ class Watcher:
                 since.append(self._waiting.get(path, self._listed_at))
             else:
                 since += [at for gone, at in self._moved.items() if within(directory[0], gone)]
-        hanging = [one.hanging_since for one in pollers if one.hanging_since is not None]
+        hanging = [poller.hanging_since for poller in pollers if poller.hanging_since is not None]
         if hanging:
             since += hanging
             reasons["reading the files hangs, as on a network file system whose server is gone"] = None
         if since:
             return Freshness("unknown", since=min(since), reasons=tuple(reasons))
         if pollers:
-            return Freshness("polled", every=max(one.pause_s for one in pollers), reasons=tuple(reasons))
+            return Freshness(
+                "polled", every=max(poller.pause_s for poller in pollers), reasons=tuple(reasons)
+            )
         return Freshness("watched")
 
     @property
@@ -172,7 +174,7 @@ class Watcher:
     @property
     def watched(self) -> tuple[frozenset[str], ...]:
         """The directories of each watch that has not ended: the oldest watch first, the one in force last."""
-        return tuple(frozenset(path for path, *_ in each.directories) for each in self._watches.values())
+        return tuple(frozenset(path for path, *_ in watch.directories) for watch in self._watches.values())
 
     async def close(self) -> None:
         """Stop watching and wait until it has ended."""
@@ -194,10 +196,10 @@ class Watcher:
     async def _run(self) -> None:
         loop = asyncio.get_running_loop()
         while True:
-            rest = max(CHECK_MS / 1000, min(CHECK_REST * self._look_s, VERIFY_S))
-            pause = max(self._retry_at - loop.time(), 0.0) or rest
+            check_pause_s = max(CHECK_MS / 1000, min(CHECK_REST * self._look_s, VERIFY_S))
+            pause = max(self._retry_at - loop.time(), 0.0) or check_pause_s
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(min(pause, rest)):
+                async with asyncio.timeout(min(pause, check_pause_s)):
                     await self._asked.wait()
             self._asked.clear()
             try:
@@ -207,28 +209,33 @@ class Watcher:
 
     async def _renew(self) -> None:
         """Watch or poll the current paths, and report those that were covered differently before."""
-        moved, before, listed_before, old = dict(self._moved), self._look, self._listed, self._watch
-        listed = tuple(frozenset(each.list_paths()) for each in self._subscribers)
+        moved, previous_look, previous_listed, previous_watch = (
+            dict(self._moved),
+            self._look,
+            self._listed,
+            self._watch,
+        )
+        listed = tuple(frozenset(subscriber.list_paths()) for subscriber in self._subscribers)
         paths, self._listed_at = frozenset[str]().union(*listed), time.time()
-        new = paths if paths != before.paths else ()
-        self._waiting = {path: self._waiting.get(path, self._listed_at) for path in new}
+        new_paths = paths if paths != previous_look.paths else ()
+        self._waiting = {path: self._waiting.get(path, self._listed_at) for path in new_paths}
         loop = asyncio.get_running_loop()
-        look_at = partial(timed_look, paths, before, self._remote_places)
+        look_at = partial(timed_look, paths, previous_look, self._remote_places)
         look, self._look_s = await loop.run_in_executor(self._executor, look_at)
-        watched_before = frozenset[Identity]() if old is None else old.directories
+        watched_before = frozenset[Identity]() if previous_watch is None else previous_watch.directories
         directories = frozenset(look.places.values()) - look.unlisted
-        is_same = look is before and listed == listed_before and not moved
+        is_same = look is previous_look and listed == previous_listed and not moved
         is_same &= not self._lost_events and not self._remote_is_behind
-        if is_same and directories == watched_before and self._watch is old and not self._waiting:
+        if is_same and directories == watched_before and self._watch is previous_watch and not self._waiting:
             return
         lost_events, self._lost_events = self._lost_events, False
-        if old is None or moved or lost_events or directories != old.directories:
+        if previous_watch is None or moved or lost_events or directories != previous_watch.directories:
             began = await self._begin(directories)
             if not began and self._watch is not None:
                 self._watch.forget((os.sep,) if lost_events else moved)
         watched = frozenset[Identity]() if self._watch is None else self._watch.directories
         polled = {path for path in paths if look.is_polled(path, watched)}
-        others = polled ^ {path for poller in self._pollers for path in poller.paths}
+        switched_paths = polled ^ {path for poller in self._pollers for path in poller.paths}
         remote = {path for path in polled if look.is_remote(path)}
         await self._poller.take(polled - remote)
         await self._take_remote(remote)
@@ -238,17 +245,19 @@ class Watcher:
             self._logged.add(failure)
             logger.warning("%s; files there are polled", failure.reason)
         self._moved = {gone: at for gone, at in self._moved.items() if moved.get(gone) != at}
-        everything = lost_events or (old is None and self._watch is not None)
-        for subscriber, now, then in zip(self._subscribers, listed, listed_before, strict=True):
+        everything = lost_events or (previous_watch is None and self._watch is not None)
+        for subscriber, now, then in zip(self._subscribers, listed, previous_listed, strict=True):
             if everything:
                 self._tell(subscriber.changed, None)
                 continue
             news = {
-                path for path in now if path not in then or before.directory(path) != look.directory(path)
+                path
+                for path in now
+                if path not in then or previous_look.directory(path) != look.directory(path)
             }
             added = {path for path in news if path not in then and look.directory(path) in watched_before}
             added -= polled
-            unseen = (news | others & now) - added
+            unseen = (news | switched_paths & now) - added
             unseen |= {path for path in now if moved and _is_within(look.directory(path), moved)}
             self._tell_news(subscriber, unseen, added - unseen)
 
@@ -287,12 +296,12 @@ class Watcher:
             return False
         while len(self._watches) >= WATCHES_AT_MOST:
             await asyncio.wait([next(iter(self._watches))])
-        before, self._watch = self._watch, None
+        previous_watch, self._watch = self._watch, None
         if directories:
             try:
                 opened = await self._opened([path for path, _, _ in directories])
             except Exception as error:  # noqa: BLE001 - as above
-                self._watch = before
+                self._watch = previous_watch
                 self._failed(error)
                 return False
             self._watch = self._unproven = watch = _Watch(opened, directories)
@@ -301,10 +310,10 @@ class Watcher:
             task.add_done_callback(self._watches.pop)
             await asyncio.sleep(0)  # a portable watch is in place as soon as its generator has started
             if task.done():
-                self._watch = before
+                self._watch = previous_watch
                 return False
-        if before is not None:
-            before.watch.end_soon()
+        if previous_watch is not None:
+            previous_watch.watch.end_soon()
         return True
 
     async def _opened(self, directories: list[str]) -> DirectoryWatch:
@@ -353,9 +362,9 @@ class Watcher:
     def _note(self, paths: Iterable[str]) -> None:
         now = asyncio.get_running_loop().time()
         for path in paths:
-            for one in (path, os.path.join(os.path.dirname(path), "")):
-                self._recent.pop(one, None)  # keeps the oldest first
-                self._recent[one] = now
+            for recent_path in (path, os.path.join(os.path.dirname(path), "")):
+                self._recent.pop(recent_path, None)  # keeps the oldest first
+                self._recent[recent_path] = now
         if len(self._recent) > MOST_RECENT:
             self._recent.clear()
             self._recent_until = now + RECENT_S
@@ -376,10 +385,10 @@ class Watcher:
         self._unproven, self._retry_at = None, asyncio.get_running_loop().time() + wait
         text = f"watching files failed, polling them until it works: {failure.reason}. {failure.advice}"
         logger.log(level, text.rstrip())
-        first = self.failure is None
+        is_first = self.failure is None
         if not vanished:
             self.failure = failure
-            if first:
+            if is_first:
                 self._report()
 
     def _proved(self) -> None:
@@ -417,7 +426,9 @@ class _Watch:
     def forget(self, moved: Collection[str]) -> None:
         """Drop directories that appeared or disappeared, and those below them."""
         self.directories = frozenset(
-            one for one in self.directories if not any(within(one[0], gone) for gone in moved)
+            directory
+            for directory in self.directories
+            if not any(within(directory[0], gone) for gone in moved)
         )
 
 

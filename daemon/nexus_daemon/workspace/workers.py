@@ -67,11 +67,11 @@ class Workers:
     @contextlib.contextmanager
     def counting(self) -> Iterator[None]:
         """Call `on_vocabulary` at the end of the block if a vocabulary was loaded meanwhile."""
-        before = loaded_encodings()
+        previous_encodings = loaded_encodings()
         try:
             yield
         finally:
-            if loaded_encodings() != before:
+            if loaded_encodings() != previous_encodings:
                 self._on_vocabulary()
 
     async def result_of(self, pending: Future[T], cancelled_event: threading.Event | None = None) -> T:

@@ -101,7 +101,11 @@ def _levels(ledger: Ledger) -> Levels:
 def _sessions(ledger: Ledger, scope: CallScope) -> list[Session]:
     """The sessions of the folder, then those beneath it; of each the last changed one first."""
     workspace = workspace_of(scope.folder)
-    around = [each for each in ledger.sessions() if is_beneath(each.workspace, workspace)]
+    around = [
+        stored_session
+        for stored_session in ledger.sessions()
+        if is_beneath(stored_session.workspace, workspace)
+    ]
     return sorted(around, key=lambda session: session.workspace != workspace)
 
 

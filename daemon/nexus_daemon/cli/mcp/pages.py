@@ -78,6 +78,6 @@ def _harmless(text: str) -> str:
 
 def _model(assistant: str | None) -> str:
     return next(
-        (assistant_rules.model for assistant_rules in ASSISTANTS if assistant_rules.name == assistant),
+        (candidate.model for candidate in ASSISTANTS if candidate.name == assistant),
         _OTHER_MODEL,
     )

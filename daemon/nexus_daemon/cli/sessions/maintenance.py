@@ -81,10 +81,10 @@ def run_restore(options: argparse.Namespace) -> int:
     output.line(f"{output.counted(restored.sessions, 'session')} restored from {restored.backup}.")
     for turns in restored.missing:
         count = turns.last - turns.first + 1
-        turn_numbers = f"{turns.first:,}–{turns.last:,}" if count > 1 else f"{turns.first:,}"
+        numbers = f"{turns.first:,}–{turns.last:,}" if count > 1 else f"{turns.first:,}"
         are = "turns are" if count > 1 else "turn is"
         output.line(
-            f"{turns.session}, {turns.workspace}: {count:,} {are} missing in the backup, or cut ({turn_numbers})."
+            f"{turns.session}, {turns.workspace}: {count:,} {are} missing in the backup, or cut ({numbers})."
         )
     for ledger, writes in restored.unread:
         later = "" if writes is None else f"; {output.counted(writes, 'write')} came after the backup"

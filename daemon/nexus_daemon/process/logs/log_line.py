@@ -101,8 +101,8 @@ def describe_exception(error: BaseException) -> str:
     if isinstance(error, NexusError):
         return f"{kind}: {error}"
     if isinstance(error, OSError) and error.strerror:
-        place = f": {error.filename}" if isinstance(error.filename, str) else ""
-        return f"{kind}: {error.strerror}{place}"
+        file_name = f": {error.filename}" if isinstance(error.filename, str) else ""
+        return f"{kind}: {error.strerror}{file_name}"
     return kind
 
 
@@ -111,7 +111,10 @@ def _message(record: logging.LogRecord) -> str:
         return str(record.msg).partition("\n")[0]
     args = record.args
     if isinstance(args, tuple):
-        args = tuple(describe_argument(one) if isinstance(one, BaseException) else one for one in args)
+        args = tuple(
+            describe_argument(argument) if isinstance(argument, BaseException) else argument
+            for argument in args
+        )
     try:
         return str(record.msg) % args if args else str(record.msg)
     except Exception:  # noqa: BLE001 - a wrong format must not lose the record

@@ -10,8 +10,8 @@ logger = logging.getLogger(__name__)
 
 class _PlaceHandler(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
-        place = f"{record.name}: {record.funcName}, line {record.lineno}"
-        logger.log(min(record.levelno, logging.INFO), "%s", place)
+        location = f"{record.name}: {record.funcName}, line {record.lineno}"
+        logger.log(min(record.levelno, logging.INFO), "%s", location)
 
 
 _HANDLER = _PlaceHandler()

@@ -69,8 +69,8 @@ class Follower:
 
     def _open(self, number: int) -> bool:
         """Open the oldest file from a number on that was not read yet."""
-        for each in range(number, -1, -1):
-            path = rotated(self._path, each)
+        for file_number in range(number, -1, -1):
+            path = rotated(self._path, file_number)
             try:
                 if _signature(os.stat(path)) in self._older:
                     continue

@@ -59,8 +59,8 @@ def _request_rows(recorder: Recorder, ended: int, cover: Callable[[str], str]) -
     for span in sorted(recorder.spans, key=lambda span: span.begun):
         lanes = groups.setdefault(_group(span), [])
         end = span.ended or ended
-        above = () if span.parent is None or span.parent not in lane_of else (lane_of[span.parent],)
-        lane = next((lane for lane in (*above, *lanes) if lane.takes(span, end)), None)
+        parent_lanes = () if span.parent is None or span.parent not in lane_of else (lane_of[span.parent],)
+        lane = next((lane for lane in (*parent_lanes, *lanes) if lane.takes(span, end)), None)
         if lane is None:
             count += 1
             lane = _Lane(count)
@@ -102,11 +102,11 @@ def _root(span: Span) -> Span:
     return span
 
 
-def _is_within(span: Span, other: Span) -> bool:
+def _is_within(span: Span, ancestor: Span) -> bool:
     parent = span.parent
-    while parent is not None and parent is not other:
+    while parent is not None and parent is not ancestor:
         parent = parent.parent
-    return parent is other
+    return parent is ancestor
 
 
 def _complete(span: Span, row: tuple[int, int], times: tuple[int, int], cover: Callable[[str], str]) -> Event:

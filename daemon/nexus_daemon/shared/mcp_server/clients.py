@@ -9,4 +9,4 @@ def assistant_of(client: str) -> str | None:
     from nexus_context.assistants.programs import PROGRAMS  # a server that was asked nothing needs none
 
     name = client.lower()
-    return next((each.name for each in PROGRAMS.values() if name.startswith(each.client)), None)
+    return next((program.name for program in PROGRAMS.values() if name.startswith(program.client)), None)

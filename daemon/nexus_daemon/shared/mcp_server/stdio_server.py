@@ -202,7 +202,7 @@ class StdioServer:
             arguments = {}
         if not isinstance(arguments, dict):
             raise ProtocolError(BAD_PARAMS, "`arguments` must be an object.")
-        arguments = _whole(arguments)
+        arguments = _without_half_pairs(arguments)
         client = self._client if version is None else _client_name(params["_meta"].get(f"{_META}clientInfo"))
         call = RunningCall()
         with self._changed:
@@ -330,7 +330,7 @@ def _no_tool(name: "Any", names: "Sequence[str]") -> str:
     return f"There is no tool {str(name)[:_LONGEST_NAME]!r}. There are: {', '.join(names)}."
 
 
-def _whole(arguments: "dict[str, Any]") -> "dict[str, Any]":
+def _without_half_pairs(arguments: "dict[str, Any]") -> "dict[str, Any]":
     """Arguments without half surrogate pairs, which no path and no message can have."""
     try:
         json.dumps(arguments, ensure_ascii=False).encode()

@@ -52,7 +52,7 @@ class WorkspaceFolders:
 
 def _directories(roots: "Sequence[Any]", working_directory: str) -> tuple[str, ...]:
     """The directories of roots, the one around the working directory first."""
-    paths = (path_of(each.get("uri")) for each in roots[:MOST_ROOTS] if isinstance(each, dict))
+    paths = (path_of(root.get("uri")) for root in roots[:MOST_ROOTS] if isinstance(root, dict))
     directories = dict.fromkeys(path for path in paths if path is not None and _is_directory(path))
     here = os.path.realpath(working_directory)
     return tuple(sorted(directories, key=lambda path: not is_beneath(here, os.path.realpath(path))))
