@@ -55,7 +55,7 @@ class AgentNews(msgspec.Struct, frozen=True):
 
 
 class AgentServices(msgspec.Struct, frozen=True):
-    """What a folder's agents need: the window's `folders` and `client`, and what all windows share.
+    """The dependencies of a folder's agents: the window's `folders` and `client`, and what windows share.
 
     `refresh_watches`: paths that matter have changed. `report` notifies all windows of the folder.
     """
@@ -69,7 +69,7 @@ class AgentServices(msgspec.Struct, frozen=True):
 
 
 class _Change(msgspec.Struct, frozen=True):
-    """What agents are loaded again for; `paths` are the only ones that can have changed, None: any."""
+    """A change that agents are reloaded for. Only `paths` can have changed; None means any path."""
 
     snapshot: Snapshot
     overlays: Mapping[str, str]
@@ -128,12 +128,12 @@ class AgentRegistry:
         return tuple(self._live.values())
 
     def view_reading(self, path: str) -> Snapshot | None:
-        """The snapshot of an agent, live or previewed, that reads a file; None where none does."""
+        """Return the snapshot of a live or previewed agent that reads a file. None if no agent does."""
         live = (agent.snapshot for agent in self._live.values())
         return next((view for view in (*live, *self._previews.views) if path in view.layers.texts), None)
 
     def name_of(self, snapshot: Snapshot) -> str | None:
-        """The live agent with this snapshot; None: it is a previewed one's."""
+        """Return the name of the live agent with this snapshot. None if the snapshot is a preview."""
         return next((name for name, agent in self._live.items() if agent.snapshot is snapshot), None)
 
     def preview(self, path: str) -> None:

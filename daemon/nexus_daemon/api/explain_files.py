@@ -115,7 +115,7 @@ def _titles(names: Sequence[str]) -> str:
 
 
 def _answer_text(text: str, name: str, scene: "Scene") -> protocol.ExplainAnswer | None:
-    """The setting that a text names, in a view; None if it has none of that name."""
+    """Explain the setting of a view that the user's text names. None if the view has no such setting."""
     if name == NEXUS:
         return explain_keys(tuple(text.strip("/").replace("/", ".").split(".")), name, scene)
     settings = PROGRAMS[name].settings(scene.disk, scene.surroundings)

@@ -269,7 +269,7 @@ def _receipt(receipt: Any) -> protocol.Receipt | None:
 
 
 def _time(message: Message) -> str | None:
-    """The client's timestamp in ISO 8601; None if there is none, or in an unknown form."""
+    """Convert the client's timestamp to ISO 8601. None if it is missing or of an unknown form."""
     stamp = message.timestamp
     if isinstance(stamp, str):
         try:

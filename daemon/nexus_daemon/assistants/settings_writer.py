@@ -29,7 +29,7 @@ _MOST_RECORDS = 1_000
 
 
 def read_settings(path: str) -> tuple[str, bytes | None]:
-    """The real path of a settings file and its bytes, None if there is none; SettingsError if unreadable."""
+    """Return a settings file's real path and bytes, None without a file. SettingsError if unreadable."""
     real = files.real_path(path)
     read = files.read_bytes(real, limit=LARGEST)
     if read.status == "missing":

@@ -96,7 +96,7 @@ def _defined(folder: Snapshot) -> tuple[list[str], list[tuple[str, str]]]:
 def _views(
     folder: Snapshot, names: Sequence[str], inputs: LoadInputs
 ) -> Iterator[tuple[str, Snapshot, str | None]]:
-    """Each agent with what it sees, and why it could not be started; None if it could."""
+    """Yield each agent with its snapshot and the reason why it could not be started, or None."""
     if not names:
         return
     from nexus_context.agents import AgentPool  # a folder without agents does not need it

@@ -138,7 +138,7 @@ def can_ask() -> bool:
 
 
 def is_confirmed(command: str, verb: str) -> bool:
-    """Whether the user agrees to what was printed, which `verb` names; without a terminal nobody does."""
+    """Ask the user to confirm the printed action, which `verb` names. False without a terminal."""
     if can_ask():
         return says_yes(f"{verb.capitalize()} this?")
     complain(command, f"it asks for confirmation, which needs a terminal; use --yes to {verb} without it.")
@@ -176,7 +176,7 @@ def finish(code: int) -> int:
 
 
 def drop() -> None:
-    """Drop what is buffered and what follows: nobody can read it, and the interpreter would complain."""
+    """Discard buffered and later output: its reader is gone, and the interpreter would complain."""
     null = os.open(os.devnull, os.O_WRONLY)
     with suppress(OSError):  # not a file
         os.dup2(null, current().stdout.fileno())

@@ -286,7 +286,7 @@ def _model_of_settings(client: FolderClient) -> str | None:
 
 
 def _compare(client: FolderClient, options: argparse.Namespace, view: protocol.ViewAs | None) -> int:
-    """Print how what an agent sees differs from what another one sees."""
+    """Print the differences between the contexts of two agents."""
     other_view = show_agents.other_view(options)
     if other_view is not None:
         show_agents.check_agent(client, other_view)
@@ -338,7 +338,7 @@ def _budget(text: str) -> int:
 
 
 def _warn(client: FolderClient, assembled: protocol.AssembledContext, options: argparse.Namespace) -> None:
-    """Tell whom the model was picked for, and what makes the figures doubtful."""
+    """Say what the model was picked for, and warn of anything that makes the figures doubtful."""
     for failure in assembled.metadata.get("memory", {}).get("failures", ()):
         output.complain("show", f"not all is remembered: {failure}")
     explanation = assembled.explanation
@@ -389,7 +389,7 @@ def _print_usage(spent: protocol.TokenUsage) -> int:
 
 
 def _last_message(assembled: protocol.AssembledContext) -> str:
-    """The last user message below a heading like those of sources; empty if there is none."""
+    """Format the last user message under a heading. Empty if there is no message."""
     if assembled.current_message is None:
         return ""
     mark = "" if assembled.usage.counter.exact else "≈"

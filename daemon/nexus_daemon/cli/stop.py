@@ -39,7 +39,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _stop(place: Place, identity: Place, *, is_forced: bool) -> int | None:
-    """End the daemon of a place, whose identity is that of `identity`; None if none runs there."""
+    """End the daemon of a place, with the facts of `identity`. None if no daemon runs there."""
     try:
         greeted = client.connect(place, client.fields_for("stop", identity, current().environ))
     except NoSharedDaemonError as error:

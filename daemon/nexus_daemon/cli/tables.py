@@ -127,7 +127,7 @@ def _needed(columns: Sequence[Column]) -> int:
 
 
 def _widths(columns: Sequence[Column], width: int) -> list[int]:
-    """The width of each column: what it needs, and its share of what the terminal has left."""
+    """Compute each column's width: its minimum, and a share of the remaining width of the terminal."""
     widths = [column.width for column in columns]
     remaining_width = width - _needed(columns)
     wanting = sorted(range(len(columns)), key=lambda at: columns[at].full_width - widths[at])

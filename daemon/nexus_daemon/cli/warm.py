@@ -77,7 +77,7 @@ def _is_alike(request: CommandRequest) -> bool:
 
 
 class _Frames:
-    """Sends what a command prints, until it is closed: what is buffered after a failure is dropped."""
+    """Sends the output of a command until it is closed. Output that is flushed after a failure is dropped."""
 
     def __init__(self, send: Send) -> None:
         self._send: Send | None = send

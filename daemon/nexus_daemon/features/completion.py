@@ -26,7 +26,7 @@ _MEMBER = re.compile(r'\s*["{\[\w-]')
 
 
 class Suggestion(NamedTuple):
-    """A text that may stand at a place: what is shown, what is written instead of it (`""`: the same).
+    """A completion: the text that the editor shows, and the text that it inserts (`""`: the same).
 
     `detail` is said beside it, `text` below, in Markdown.
     """

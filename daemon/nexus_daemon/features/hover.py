@@ -53,7 +53,7 @@ def section_text(text: str, heading: Heading, readers: Sequence[TextReader]) -> 
 def import_text(
     name: str, target: str | None, readers: Sequence[TextReader], importers: Sequence[str]
 ) -> str:
-    """What an import brings: `target` is the text of its file, None without one.
+    """Describe the cost of an import. `target` is the text of the imported file, or None.
 
     `name` is the file's path for people; `importers` are the other files that import it.
     """

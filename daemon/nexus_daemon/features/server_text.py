@@ -56,7 +56,7 @@ def launch_lines(server: ServerInfo, path: str) -> Iterator[str]:
 
 
 def change_lines(server: ServerInfo) -> Iterator[str]:
-    """How what a server offers differs from what was approved, word by word."""
+    """Compare the server's definitions with the approved ones, word by word."""
     yield f"{visible_line(server.name)} offers something else than you approved:"
     for change in server.changes:
         yield f"  {change.kind} {visible_line(change.place)}"

@@ -72,7 +72,7 @@ class OpenDocuments:
         return self._documents.get(uri)
 
     def of_file(self, path: str) -> list[Document]:
-        """The documents of a file, however the client spells its path; the last one to be edited first."""
+        """The documents of a file under any spelling of its path, the most recently edited first."""
         uris = self._uris.get(path, ())
         keys = {key for uri in uris for key in self._keys[uri]}
         documents = [self._documents[uri] for uri in {uri: None for key in keys for uri in self._uris[key]}]

@@ -203,7 +203,7 @@ def _with_integers(value: Any) -> Any:
 
 
 def _inner(kind: Any) -> type[msgspec.Struct] | None:
-    """Return the struct of a field whose type is a struct, or a struct or null; else None."""
+    """Return the struct of a field's type, which may allow null. None for any other type."""
     is_union = get_origin(kind) in (Union, UnionType)
     members = [member for member in (get_args(kind) if is_union else (kind,)) if member is not NoneType]
     return members[0] if len(members) == 1 and _is_struct(members[0]) else None

@@ -92,7 +92,7 @@ def is_outdated(error: BaseException) -> bool:
 
 
 def cause_of(error: BaseException) -> str | None:
-    """What happened and what to do, if an exception is no bug of a handler."""
+    """Say what happened and what to do about it. None if the exception is a bug of the handler."""
     if is_outdated(error):
         return "Nexus was updated while its daemon ran. The daemon ends, and a new one starts: ask again."
     if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):

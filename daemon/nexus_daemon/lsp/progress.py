@@ -175,7 +175,7 @@ _END = 512  # of long parameters, whose middle is not searched
 
 
 def token_of(raw: msgspec.Raw | msgspec.UnsetType) -> Token | None:
-    """The `workDoneToken` of a request's parameters; None if there is none, or none that LSP allows."""
+    """Return the `workDoneToken` of a request's parameters. None if it is missing or not valid in LSP."""
     if isinstance(raw, msgspec.UnsetType):
         return None
     view = memoryview(raw)

@@ -26,7 +26,7 @@ class ClientProcess(msgspec.Struct, frozen=True):
 
 
 def zone(environ: Mapping[str, str], own: Mapping[str, str] = os.environ) -> tzinfo | None:
-    """The time zone of a process; None: that of this process, whose variables are `own`."""
+    """Return a process's time zone. None if it equals the zone of this process, with the variables `own`."""
     name = environ.get("TZ")
     if name == own.get("TZ"):
         return None

@@ -37,7 +37,7 @@ def read_approvals(environ: Mapping[str, str]) -> Approvals:
 
 
 def approve(environ: Mapping[str, str], launch: Launch, pin: str | None) -> Approvals:
-    """Let a launch start; `pin` is what it may offer, None as long as nobody knows. OSError as below."""
+    """Let a launch start. `pin` identifies the approved definitions; None if unknown. OSError as below."""
 
     def change(approvals: Approvals) -> Approvals:
         approved_pin = pin if pin is not None else approvals.pin_of(launch.hash)
@@ -69,7 +69,7 @@ def revoke(environ: Mapping[str, str], launch: Launch) -> Approvals:
 
 
 def read_definitions(environ: Mapping[str, str], launch_hash: str) -> ReviewedDefinitions | None:
-    """What the server of a launch offered when its pin was kept; None if that is not known."""
+    """Read the definitions that a launch's server offered when its pin was kept. None if unknown."""
     read: ReviewedDefinitions | None = _read(definitions_file(environ, launch_hash), _parse_definitions)
     return read
 
@@ -82,7 +82,7 @@ def _parse_definitions(text: str | None) -> ReviewedDefinitions | None:
 
 
 def _read(path: str, parse: Callable[[str | None], Any]) -> Any:
-    """What a file says; it is parsed again only if it has changed."""
+    """Read and parse a file. An unchanged file is not parsed again."""
     stamp = files.file_stamp(path)
     if stamp is None:
         return parse(None)

@@ -309,7 +309,7 @@ class FolderServers:
     async def _ask(
         self, view: ServerView, request: "Callable[[Client], Coroutine[Any, Any, Any]]"
     ) -> dict[str, Any]:
-        """The answer of the server of a view to a request of the SDK."""
+        """Send a request of the SDK to the server of a view, and return the answer."""
         pending_answer = self._ready(view).ask(request, pin=view.pin or "", seconds=CALL_S)
         return await asyncio.wrap_future(self._thread.submit(pending_answer))
 
@@ -331,7 +331,7 @@ class FolderServers:
         return running
 
     async def offered(self, folder: Folder, snapshot: Snapshot, *, starts: bool) -> list[OfferedTool]:
-        """The tools that a turn may have: those of servers that may start and offer what was approved.
+        """The tools that a turn may have: from servers that may start and whose definitions are approved.
 
         With `starts`, servers that do not run are started; only one that never listed its tools is waited
         for. Else the tools of a server that does not run are those that it offered last.
@@ -537,7 +537,7 @@ def _read_views(
 def _read_pinned(
     environ: Mapping[str, str], approvals: Approvals, launch_hash: str | None
 ) -> ReviewedDefinitions | None:
-    """What the server of a launch offered; None if it is not known, or somebody has written there since."""
+    """Read the definitions that were pinned for a launch. None if unknown, or if the file was changed."""
     if launch_hash is None:
         return None
     reviewed = approval_file.read_definitions(environ, launch_hash)
@@ -561,7 +561,7 @@ def _context(server: McpServer, snapshot: Snapshot, inputs: LoadInputs) -> Launc
 def _with_definitions(
     view: ServerView, status: "ServerStatus | None", pinned: ReviewedDefinitions | None, pin: str | None
 ) -> ServerView:
-    """The view with what the server offers, compared with what is approved: what has this pin."""
+    """Add the server's definitions to the view, and compare them with the ones approved under `pin`."""
     offered = pinned if status is None or status.offered is None else status.offered
     if view.state != "ready" and offered is not None and pin not in (None, offered.pin):
         offered = pinned  # it ended after it had offered something else: no turn may have that

@@ -41,7 +41,7 @@ def saved_at(environ: Mapping[str, str], launch_hash: str) -> float:
 
 
 async def load_tokens(environ: Mapping[str, str], launch_hash: str) -> str | None:
-    """What was saved last; None if there is nothing, or the keyring does not give it."""
+    """Return the text that was saved last. None if there is none or the keyring does not return it."""
     path = tokens_file(environ, launch_hash)
     text = (await asyncio.to_thread(files.read_text, path, limit=LARGEST)).text
     if text != IN_KEYRING:
@@ -83,7 +83,7 @@ async def delete_tokens(environ: Mapping[str, str], launch_hash: str) -> bool:
 
 
 async def _ask_keyring(ask: Callable[[Any], Any]) -> Any:
-    """What the keyring answers; None if there is none, or it fails or hangs."""
+    """Ask the keyring in a thread. None if there is no keyring, or if it fails or hangs."""
     if _hangs.is_set():
         return None
     answer: Future[Any] = Future()

@@ -41,7 +41,7 @@ def explain(
     positions: Sequence[int],
     is_own: bool,
 ) -> protocol.Explanation:
-    """The explanation of a dry run for this `model`; None: that of the snapshot.
+    """Explain a dry run for this `model`; None means the model of the snapshot.
 
     `positions` are those of the messages in the conversation, `is_own` whether its model was picked for it.
     """
@@ -185,7 +185,7 @@ def _indexes(view: View) -> list[int | None]:
 
 
 def _unsent(view: View) -> set[int]:
-    """The indexes of messages that are listed, but sent to no provider."""
+    """Return the indexes of listed messages that no provider is sent."""
     sound = view.sound_messages()
     if isinstance(sound.origins, range):
         return set()

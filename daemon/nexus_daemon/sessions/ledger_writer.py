@@ -362,7 +362,7 @@ class FolderLedger:
         return self._writer.options.get(self.workspace, session)
 
     def session_options(self, session: str | None) -> "SessionOptions | None":
-        """The options of the conversation alone; None as its name: those of the workspace."""
+        """Return a conversation's own options; for the name None, the options of the workspace."""
         return self._writer.options.get_exact(self.workspace, session)
 
     def correction(self, family: str) -> "Correction":

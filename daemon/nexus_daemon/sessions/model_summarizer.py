@@ -41,7 +41,7 @@ LONGEST_REASON = 200
 
 
 class SummaryTask(msgspec.Struct, frozen=True, kw_only=True):
-    """What to summarize, and what the conversation's requests look like: the model's cache has their prefix.
+    """A plan to summarize, and the parts of the conversation's requests: the model has cached their prefix.
 
     `limit` is the tokens of the model's window, or the configured maximum.
     """

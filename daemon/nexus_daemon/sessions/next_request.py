@@ -92,9 +92,9 @@ def options_beside(snapshot: Snapshot, conversation: Conversation, ledger: Folde
 
 
 def options_of_look(snapshot: Snapshot, conversation: Conversation, ledger: FolderLedger | None) -> Options:
-    """What the next request is expected to send beside the messages: what the last one did.
+    """Predict what the next request sends beside the messages: the same as the last request.
 
-    After a restart its tools are known, which are sent again.
+    After a restart only the tools of the last request are known.
     """
     options, last_options = options_beside(snapshot, conversation, ledger), conversation.last_options
     frozen = conversation.manager.frozen
@@ -135,7 +135,7 @@ def with_turn_tools(options: Options, tools: Sequence[dict[str, Any]]) -> Option
 
 
 def without_turn_tools(options: Options, tools: Sequence[dict[str, Any]]) -> Options:
-    """The options that `with_turn_tools` added these to."""
+    """Undo `with_turn_tools`: the options without these tools at the end."""
     own_tools = options.additional_tools[: len(options.additional_tools) - len(tools)]
     return msgspec.structs.replace(options, additional_tools=own_tools)
 
@@ -169,7 +169,7 @@ def without_repetition(request: Request, snapshot: Snapshot) -> Request:
 
 
 def besides_with(conversation: Conversation, ledger: FolderLedger, changes: Mapping[str, Any]) -> Any:
-    """What the ledger stores as sent beside the messages, with these fields (wire names) replaced."""
+    """Return the stored fields sent beside the messages, with `changes` (by wire name) applied."""
     options = ledger.options(conversation.session)
     stored_besides = options.besides if options is not None and isinstance(options.besides, dict) else {}
     return msgspec.to_builtins(convert_to({**stored_besides, **changes}, SentBesides)) or None
@@ -188,7 +188,7 @@ def _rendered(snapshot: Snapshot, conversation: Conversation, choice: ModelChoic
 def _picked(
     snapshot: Snapshot, conversation: Conversation, ledger: FolderLedger, options: Options
 ) -> SessionOptions | None:
-    """The model and the rest that a turn with these options picks; None: nothing is picked, now or before."""
+    """Return the model and other options that a turn picks. None if nothing is or was picked."""
     if not leaves_model_to_editor(snapshot.effective):
         return None
     besides, stored_options = _besides(options), ledger.options(conversation.session)

@@ -27,12 +27,12 @@ class OptionsCache:
         self._lock = threading.Lock()
 
     def get(self, workspace: str, session: str | None) -> "SessionOptions | None":
-        """The options of a session, else those of the workspace. None: nothing was ever picked."""
+        """Return the options of a session, else of its workspace. None if nothing was ever picked."""
         options = self._options.get(workspace, {})
         return options.get(session) or options.get(None)
 
     def get_exact(self, workspace: str, session: str | None) -> "SessionOptions | None":
-        """The options of a session alone; None as its name: those of the workspace."""
+        """Return a session's own options; for the name None, the options of the workspace."""
         return self._options.get(workspace, {}).get(session)
 
     def put(self, workspace: str, session: str, options: "SessionOptions", *, exists: bool) -> None:

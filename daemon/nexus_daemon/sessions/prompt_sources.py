@@ -29,7 +29,7 @@ def fragments_of(
 
 
 def layers_by_path(snapshot: Snapshot) -> dict[str, str | None]:
-    """The layer of each file in the prompt; None if the file comes from an agent above, from none of these.
+    """Return the layer of each file in the prompt. None if only a parent agent has the file's layer.
 
     The project layer of an agent above may be an ancestor layer here.
     """

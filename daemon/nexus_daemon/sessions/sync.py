@@ -127,7 +127,7 @@ def tokens_to_compact(snapshot: Snapshot) -> int:
 def follow(
     conversation: Conversation, ledger: FolderLedger, snapshot: Snapshot, *, tokens: int | None
 ) -> None:
-    """Read what changed in the ledger, and at least the last `tokens` of the history; None: all."""
+    """Follow the ledger, with at least the last `tokens` of the history loaded; None means all of it."""
     stored = ledger.store.state(ledger.workspace, conversation.session)
     head = None if stored is None else stored.head
     _follow(conversation, ledger, snapshot, stored, tokens=tokens)
@@ -256,7 +256,7 @@ def append(
 
 
 def answered_request(conversation: Conversation, turn_input: TurnInput) -> AssembledRequest | None:
-    """The request of this window that a turn answers; None if there is none, or if it is forgotten."""
+    """Find the request of this window that a turn answers. None if there is none or it is forgotten."""
     history = conversation.manager.history
     return conversation.turn.requests.answered_by(turn_input.result.messages, history, turn_input.answered)
 
@@ -277,10 +277,10 @@ def _put_opening(conversation: Conversation, opening: Message) -> None:
 
 
 def _as_sent(sent_message: Message | None, messages: Sequence[Message]) -> Sequence[Message]:
-    """The messages of a turn: the user's with the preamble that it was sent with.
+    """Return the messages of a turn. The user's message gets the preamble that it was sent with.
 
-    A client appends either the user's message or the one that it sent. A turn that an event began, without a
-    message, gets one.
+    A client appends either the user's message or the sent one. A turn that began with an event, without a
+    user's message, gets the sent message.
     """
     if sent_message is None or sent_message.preamble is None:
         return messages
@@ -295,7 +295,7 @@ def _as_sent(sent_message: Message | None, messages: Sequence[Message]) -> Seque
 
 
 def _facts(conversation: Conversation, snapshot: Snapshot, turn_input: TurnInput) -> dict[str, Any]:
-    """What a turn was made with: what its last request was, unless the client says something else."""
+    """Return the facts of a turn: of its last request, unless the client sent other values."""
     request_facts = facts_of(conversation, turn_input)
     facts = (
         request_facts.facts
@@ -358,7 +358,7 @@ def _new_options(conversation: Conversation, ledger: FolderLedger) -> SessionOpt
 
 
 def _mark_delivered(conversation: Conversation, ledger: FolderLedger) -> None:
-    """The conversation went on: the agents' messages that were handed out no longer wait."""
+    """Mark the agents' messages that this turn handed out as delivered."""
     turn = conversation.turn
     ids = [message_id for message_ids in turn.handed_out.values() for message_id in message_ids]
     turn.handed_out = {}

@@ -119,8 +119,9 @@ def _search(scope: SessionScope, request: Request, inputs: TurnInputs) -> TurnMe
 
 
 def hand_out(conversation: Conversation, agent: str, messages: Sequence[str], events: int) -> None:
-    """The agent's turn has these messages, and the events up to this number: once the conversation goes on,
-    they are delivered.
+    """Note that the agent's turn has these messages (ids) and the events up to the number `events`.
+
+    They count as delivered once the conversation goes on.
     """
     turn = conversation.turn
     turn.handed_out_event = events
@@ -138,7 +139,7 @@ def locator_of(locate: Locator, items: Sequence[MemoryItem]) -> Locator:
 
 
 def _happened(ledger: FolderLedger, agent: str, after: int) -> bool:
-    """Whether the bus has events after a number that the agent's turn might show: its turns are history."""
+    """Whether the bus has events after a number that the agent's turn might show. Its own are history."""
     events = ledger.bus.events(ledger.workspace, after=after)
     return any(event.turn is None or agent in event.above for event in events)
 

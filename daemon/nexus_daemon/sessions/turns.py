@@ -278,7 +278,7 @@ def _begin(
     is_dry: bool = False,
     is_stored: bool = True,
 ) -> _Turn:
-    """Take over what the request picks, and read what other windows wrote.
+    """Apply the request's picks, and read the turns that other windows wrote.
 
     A dry run picks nothing; a conversation that is not stored has no other windows.
     """

@@ -62,7 +62,7 @@ def fields_for(
 
 
 def connect(place: Place, fields: "Fields", *, timeout_s: float = REPLY_S) -> Greeted | None:
-    """Connect to the daemon that runs; None where none does or it is ending.
+    """Connect to the running daemon. None if no daemon runs or it is ending.
 
     NoSharedDaemonError if it refuses this client, is another user's or does not answer.
     """
@@ -75,7 +75,7 @@ def connect(place: Place, fields: "Fields", *, timeout_s: float = REPLY_S) -> Gr
 def connect_or_start(
     place: Place, fields: "Fields", *, run_daemon: "Callable[[], int] | None" = None
 ) -> Greeted:
-    """Connect to the daemon, and start it where none runs. NoSharedDaemonError if there is none by then.
+    """Connect to the daemon, and start it if none runs. NoSharedDaemonError if it does not start in time.
 
     With `run_daemon`, which a process with a single thread may give, a fork of this process is the daemon.
     """
@@ -126,7 +126,7 @@ def try_lock(descriptor: int, *, is_exclusive: bool) -> bool:
 
 
 def lock_owner(place: Place) -> int | None:
-    """The process that holds the lock; None if nobody does."""
+    """Return the process that holds the lock. None if the lock is free."""
     if not is_running(place):
         return None
     try:

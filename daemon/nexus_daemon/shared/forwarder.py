@@ -142,7 +142,7 @@ class Forwarder:
         self._leave()
 
     def _send_now(self, connected: "Socket", data: bytes) -> bytes:
-        """Send what the daemon takes without a wait; what is left. Called with the lock held."""
+        """Send what the daemon takes without a wait, and return the rest. Called with the lock held."""
         self._quiet_since = self._quiet_since or time.monotonic()
         if self._waiting or self._is_sending or _AT_ONCE is None or not self._sending.acquire(blocking=False):
             return data

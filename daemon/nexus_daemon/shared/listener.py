@@ -450,7 +450,7 @@ def _dismiss(link: StreamLink, reason: str) -> None:
 
 
 def _client_process(fields: hello.Fields | None) -> ClientProcess | None:
-    """The client's process by its first message; None: one that sent none has the daemon's environment."""
+    """Return the client's process from its first message. Without one, the daemon's environment counts."""
     if fields is None:
         return None
     umask = fields.get("umask")

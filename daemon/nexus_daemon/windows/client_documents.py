@@ -208,7 +208,7 @@ class ClientDocuments:
             self._client.notify("window/logMessage", lsp_types.ShowMessageParams(lsp_types.INFORMATION, text))
 
     def _view_below(self, uri: str) -> View | None:
-        """A file in the innermost folder of the list that contains it; None before that has a snapshot."""
+        """View a file in the innermost listed folder that contains it. None until that has a snapshot."""
         path = convert.uri_to_path(uri) or ""
         folders = [
             listed_folder

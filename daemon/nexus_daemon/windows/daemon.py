@@ -125,7 +125,7 @@ class Daemon:
         )
 
     def _server_inputs(self, folder: LiveFolder) -> LoadInputs:
-        """What a folder is loaded with; one whose client has left is not trusted."""
+        """Return the inputs to load a folder with. A folder whose client has left is not trusted."""
         table = self.windows.tables.get(folder.client)
         if table is None:
             return msgspec.structs.replace(self.load_inputs, trusted=False)

@@ -115,7 +115,7 @@ class FolderLedgers:
                 window.announce("session", "main")  # its cost was announced without its messages
 
     async def apart(self, folder: LiveFolder, snapshot: Snapshot) -> tuple[FolderLedger, ModelChoice | None]:
-        """A ledger in memory for what nobody stores, and the model last picked in the folder."""
+        """Return a ledger in memory, which nobody stores, and the model last picked in the folder."""
         await self.find_choice(folder, snapshot)
         ledger = folder.ledger
         last_options = None if ledger is None else ledger.session_options(None)

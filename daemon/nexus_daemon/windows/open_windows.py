@@ -21,7 +21,7 @@ class Windows:
 
     @property
     def names(self) -> dict[Client, str]:
-        """The names of the clients in the order of joining; a second one of a name has a number behind it."""
+        """The names of the clients in the order of joining. A repeated name gets a number."""
         names: dict[Client, str] = {}
         for client in self.tables:
             namesakes = sum(earlier_client.name == client.name for earlier_client in names)
@@ -53,7 +53,7 @@ class Windows:
             client.notify("window/showMessage", message)
 
     def in_workspace(self, workspace: str) -> Iterator[LiveFolder]:
-        """The folders whose conversations are those of a workspace of the ledger."""
+        """Yield the folders that have this workspace of the ledger."""
         for folder in self.folders:
             if folder.ledger is not None and folder.ledger.workspace == workspace:
                 yield folder

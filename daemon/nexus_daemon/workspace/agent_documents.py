@@ -45,7 +45,7 @@ class AgentDirectories(msgspec.Struct, frozen=True):
     names: frozenset[str] = frozenset()
 
     def document(self, path: str) -> AgentDocument | None:
-        """The document of one of these agents at a path; None: none of them would read it."""
+        """Return the document of the agent that would read this path. None if none of them would."""
         if not self.agents:
             return None
         directory, name = os.path.split(path)

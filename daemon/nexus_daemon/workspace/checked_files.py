@@ -28,7 +28,7 @@ def misplaced(path: str) -> str | None:
 
 
 def directory_of(path: str) -> str | None:
-    """The directory in whose context a file is checked; None: its name and place say nothing of Nexus."""
+    """Return the directory to check a file in. None if its name and location do not suggest a Nexus file."""
     directory, name = os.path.split(path)
     if os.path.basename(directory) == CONFIG_DIRECTORY:
         return os.path.dirname(directory)

@@ -24,7 +24,7 @@ MOST_OF_FOLDER = 4
 
 
 class WorkOwner(NamedTuple):
-    """Who work belongs to; None: nobody in particular."""
+    """The window and folder that work belongs to; None if it belongs to no particular one."""
 
     window: object = None
     folder: str | None = None

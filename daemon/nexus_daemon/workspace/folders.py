@@ -383,7 +383,7 @@ class FolderTable(Generic[F]):
         return folder.previewed
 
     def changed(self, paths: Collection[str] | None) -> None:
-        """Rebuild what depends on files that changed on disk; None means that any may have."""
+        """Rebuild what depends on files that changed on disk; None means any file."""
         entries = watch_entries(paths or ())
         for folder in self._folders.values():
             folder.programs.changed(paths)

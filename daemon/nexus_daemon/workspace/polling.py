@@ -95,7 +95,7 @@ class Poller:
             self._task = None
 
     async def look(self) -> None:
-        """Compare all paths with the look before, and report those that differ."""
+        """Compare all paths with the previous look, and report the changed ones."""
         previous_stamps, started = dict(self._stamps), time.monotonic()
         self._looking = time.time()
         try:

@@ -129,7 +129,7 @@ class _Published(msgspec.Struct, frozen=True):
     diagnostics: Diagnostics
 
     def has(self, other: "_Published") -> bool:
-        """Whether the client needs nothing else."""
+        """Whether the client already has the same version and diagnostics as `other`."""
         has_same_version = (self.version, self.opening) == (other.version, other.opening)
         return has_same_version and self.diagnostics.keys() == other.diagnostics.keys()
 
@@ -286,7 +286,7 @@ class Publisher:
 
 
 def _innermost(views: Iterable[_View], path: str) -> list[_View]:
-    """The views of the innermost folder among those that read a path; all that do if none contains it."""
+    """Select the views of the innermost folder that contains and reads a path, else all that read it."""
     reading = [view for view in views if path in view.paths]
     depth = max((len(view.folder) for view in reading if within(path, view.folder)), default=0)
     if not depth:
@@ -295,7 +295,7 @@ def _innermost(views: Iterable[_View], path: str) -> list[_View]:
 
 
 def _union(views: Collection[_View], paths: Iterable[str]) -> Diagnostics:
-    """The diagnostics of a file from the views that it belongs to; of one place, those of the first view."""
+    """Merge a file's diagnostics from its views. For equal code and range, the first view's win."""
     union: list[Diagnostics] = [
         view.diagnostics_of(path) for path in paths for view in _innermost(views, path)
     ]

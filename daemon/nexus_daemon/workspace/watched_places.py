@@ -81,7 +81,7 @@ def _read_places(names: Iterable[str]) -> tuple[dict[str, Identity], dict[str, F
 
 
 def _look(paths: frozenset[str], previous_look: Look, remote_places: RemotePlaces) -> Look:
-    """Read which directories to watch; the look before where nothing is different."""
+    """Read which directories to watch. Returns `previous_look` itself if nothing is different."""
     names = {os.path.dirname(path) for path in paths} if paths != previous_look.paths else previous_look.names
     mounts = network_mounts()
     remote = frozenset(name for name in names if any(within(name, mount) for mount in mounts))
@@ -112,7 +112,7 @@ def _look(paths: frozenset[str], previous_look: Look, remote_places: RemotePlace
 
 
 def timed_look(paths: frozenset[str], previous_look: Look, remote_places: RemotePlaces) -> tuple[Look, float]:
-    """A look, and the seconds of the processor that it took."""
+    """Look, and measure the processor time in seconds."""
     began = time.thread_time()
     return _look(paths, previous_look, remote_places), time.thread_time() - began
 

@@ -54,7 +54,7 @@ CONTEXT_HANDLERS: "Mapping[str, Callable[[Connection, Any], Awaitable[Any]]]" = 
 
 
 def handler_of(method: str) -> "Callable[[Connection, Any], Awaitable[Any]]":
-    """What answers a method: None about a document that is not open, or of another kind."""
+    """Return the handler of a method. It answers None for a document that is not open or of another kind."""
     handler = WORKSPACE_HANDLERS.get(method)
     return partial(_answer, method) if handler is None else handler
 

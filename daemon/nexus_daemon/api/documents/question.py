@@ -61,7 +61,7 @@ class Question(NamedTuple):
         return list(settings_readers(self.document.path, self.scene.disk, self.scene.surroundings))
 
     def use_of(self, profile: Profile) -> AssistantUse:
-        """What a program does with the document, whose path may lead over links."""
+        """Return the use that a program makes of the document, by its path or its real path."""
         uses, path = file_uses(profile), self.document.path
         return uses.get(path) or uses.get(self.scene.disk.real(path), UNREAD)
 

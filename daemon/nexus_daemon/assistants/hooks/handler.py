@@ -74,7 +74,7 @@ class HookHandler:
         self._lock = Lock()
 
     def take(self, call: HookCall) -> Answer | None:
-        """Take an event; a function that makes its answer, None if it has none."""
+        """Take an event. Returns a function that computes its answer, or None if it gets no answer."""
         payload = read_payload(call.payload)
         if payload is None or call.kind is None:
             return None

@@ -26,7 +26,7 @@ _COMMAND = re.compile(r"\s*/[a-z][\w:-]*(?:\s|\Z)")
 
 
 def read_facts(path: str, assistant: str) -> SessionFacts | None:
-    """The facts of the messages that the model is still sent; None if there are none."""
+    """Collect facts from the messages that the program still sends to the model. None without messages."""
     messages = read_live_messages(path, assistant)
     return SessionFacts(messages) if messages else None
 
@@ -68,7 +68,7 @@ def _records(path: str, assistant: str) -> list[SessionRecord]:
 
 
 def _record_type(assistant: str) -> type[SessionRecord] | None:
-    """What a program writes to its transcripts; None if it has none, or is unknown."""
+    """Return the record type of a program's transcripts. None if it has no transcripts or is unknown."""
     program = WITH_SESSIONS.get(assistant)
     return (
         None

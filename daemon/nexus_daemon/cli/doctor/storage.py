@@ -188,7 +188,7 @@ def _write_lock(path: str) -> Iterator[Check]:
 
 
 def _holder(path: str) -> int | None:
-    """The process that has the write lock; None if nobody has, or the system does not tell."""
+    """Return the process that holds the write lock. None if the lock is free or the system does not tell."""
     if sys.platform != "linux":
         return None
     import fcntl

@@ -86,7 +86,7 @@ def list_stored(client: FolderClient, uri: str | None = None) -> Sequence[Sessio
 
 
 def folders_of(root: str | None) -> Folders:
-    """The folders whose conversations belong to one; None: all."""
+    """Return the folders whose conversations belong to the folder `root`. None means all folders."""
     return None if root is None else related_folders(root, str(load_inputs().user_home))
 
 

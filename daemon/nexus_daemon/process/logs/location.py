@@ -51,7 +51,7 @@ def record_level(directory: str, level: Level, minutes: float) -> None:
 
 
 def recorded_level(directory: str) -> RecordedLevel | None:
-    """The level that was asked for and still holds; None if there is none or the file is not valid."""
+    """Read the requested level. None if there is none, if it has expired, or if the file is not valid."""
     try:
         descriptor = os.open(os.path.join(directory, LEVEL_FILE), os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
     except OSError:

@@ -129,7 +129,7 @@ def end(span: Span | None, **facts: Any) -> None:
 
 
 def passed(name: str, begun: int | None, /, **facts: Any) -> None:
-    """Record what took from `begun` (`now()`, None while nothing was recorded) until now."""
+    """Record a span from `begun` until now. `begun` is a `now()`, or None if recording was off."""
     recorder = _recorder
     if recorder is not None and begun is not None:
         Span(recorder, name, facts, is_sync=False, begun=begun).end()

@@ -308,7 +308,7 @@ def _ended_process() -> int:
 def test_what_is_kept_has_limits(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loaded_files, "MOST_FILES", 3)
     monkeypatch.setattr(loaded_files, "MOST_FOLDERS", 2)
-    monkeypatch.setattr(running, "MOST", 2)
+    monkeypatch.setattr(running, "MOST_SESSIONS", 2)
     for number in range(4):
         desk.call("InstructionsLoaded", file_path=f"/{number}")
         folder = desk.folder / str(number)
