@@ -190,7 +190,7 @@ def build_layers(snapshot: Snapshot, locate: Locator, now: datetime) -> protocol
                         locate.uri(file.path),
                         file.status,
                         tokens=tokens.get(file.path),
-                        imports=tree.below(file.path) if file.status == "loaded" else None,
+                        imports=tree.imports_of(file.path) if file.status == "loaded" else None,
                         applies_to=file.applies_to,
                         name=skills[file.path].name if file.path in skills else None,
                         description=skills[file.path].description if file.path in skills else None,
@@ -217,13 +217,13 @@ class _Tree:
         for file_import in snapshot.contents.imports:
             self._by_importer.setdefault(file_import.path, []).append(file_import)
 
-    def below(self, path: str) -> list[protocol.ImportedFile] | None:
+    def imports_of(self, path: str) -> list[protocol.ImportedFile] | None:
         """A file's imports in order, each followed by its own imports; None if it imports nothing."""
-        return list(self._below(path, 1)) or None
+        return list(self._walk_imports(path, 1)) or None
 
-    def _below(self, path: str, depth: int) -> Iterator[protocol.ImportedFile]:
+    def _walk_imports(self, path: str, depth: int) -> Iterator[protocol.ImportedFile]:
         for file_import in self._by_importer.get(path, ()):
             source = self._locate.location(path, file_import.span)
             tokens = self._tokens.get(file_import.target)
             yield protocol.ImportedFile(self._locate.uri(file_import.target), depth, source, tokens)
-            yield from self._below(file_import.target, depth + 1)
+            yield from self._walk_imports(file_import.target, depth + 1)

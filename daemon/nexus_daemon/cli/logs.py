@@ -78,7 +78,7 @@ def _show(directory: str, options: argparse.Namespace) -> None:
             output.beside(f"The log is {shorten_home(os.path.join(directory, 'nexus.log'))}{level}.\n")
         while options.follow:
             output.flush()
-            output.rest(_PAUSE_S)
+            output.pause(_PAUSE_S)
             for line in filter(takes, follower.read()):
                 _print(line, as_json=options.json)
     finally:

@@ -107,7 +107,7 @@ SLICE_S = 0.1
 """How often Windows is asked whether there is something to read."""
 
 
-def rest(seconds: float, until: int | None = None) -> bool:
+def pause(seconds: float, until: int | None = None) -> bool:
     """Sleep, at most until the descriptor `until` can be read. True if it can.
 
     BrokenPipeError as soon as the reader of standard output has gone, where the system tells.

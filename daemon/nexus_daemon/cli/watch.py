@@ -140,7 +140,7 @@ class _Watch:
         if self._session is not None:
             self._news.follow(self._followers.paths(self._session, self._place))
         rest_s = max(self._find_at - time.monotonic(), 0.0) if self._is_stale else most_s
-        if output.rest(min(rest_s, most_s), self._news.fileno()):
+        if output.pause(min(rest_s, most_s), self._news.fileno()):
             self._news.clear()
             self._is_stale = True
 

@@ -157,7 +157,7 @@ class ProgramChecks:
         await self._queue.close()
 
     def findings(self, snapshot: Snapshot, overlays: Mapping[str, str]) -> Findings | None:
-        """Return the findings to publish with a snapshot and its `overlays`. None while a check is pending."""
+        """Return the findings to publish with a snapshot and its `overlays`. None if a check is pending."""
         checked, layers = self._checked, snapshot.layers
         if checked is None:
             is_ready = not self._queue.is_busy or any(map(self._is_own, layers.texts))

@@ -66,7 +66,7 @@ def follow_agent(options: argparse.Namespace) -> int:
                 if not _is_live(client, options.agent):
                     output.beside(f"{visible_line(options.agent)} has ended.\n")
                     return 0
-                output.rest(LOOK_S)
+                output.pause(LOOK_S)
         except KeyboardInterrupt:
             return 0
 

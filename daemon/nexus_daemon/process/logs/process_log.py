@@ -158,9 +158,9 @@ class StderrHandler(logging.Handler):
 _debuggers: set[object] = set()
 
 
-def want_debug(client: object, wanted: bool) -> None:
+def want_debug(client: object, is_wanted: bool) -> None:
     """Have the loggers make records of all levels as long as some client wants them."""
-    (_debuggers.add if wanted else _debuggers.discard)(client)
+    (_debuggers.add if is_wanted else _debuggers.discard)(client)
     apply_levels()
 
 
