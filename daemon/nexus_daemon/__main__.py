@@ -71,8 +71,8 @@ def _run_command(request: "CommandRequest", send: "Send") -> int | None:
 
 def clean_path() -> None:
     """Remove from `sys.path` what lies in the working directory, or depends on it."""
-    at = _library_at(sys.path)
-    sys.path[:at] = [entry for entry in sys.path[:at] if not _is_unsafe(entry)]
+    library_index = _library_at(sys.path)
+    sys.path[:library_index] = [entry for entry in sys.path[:library_index] if not _is_unsafe(entry)]
     installation = os.path.dirname(os.path.dirname(__file__))
     if installation not in sys.path:
         sys.path.append(installation)

@@ -105,8 +105,8 @@ def _only_folder(connection: Connection) -> str | None:
     """The URI of the client's folder, if it has one alone; without any, that of its only lone file."""
     connection.start()
     folders = list(connection.folders)
-    listed = [folder for folder in folders if folder.is_listed] or folders
-    return listed[0].uri if len(listed) == 1 else None
+    listed_folders = [folder for folder in folders if folder.is_listed] or folders
+    return listed_folders[0].uri if len(listed_folders) == 1 else None
 
 
 def _show_answer(connection: Connection, command: str, params: Any, outcome: Any) -> Any:
@@ -163,8 +163,8 @@ class _Imports:
 
     async def handler(self, name: str, method: Method) -> Handler[Any, Any]:
         """The handler of a method, after all earlier requests have theirs."""
-        previous_import, done = self._last, asyncio.get_running_loop().create_future()
-        self._last = done
+        previous_import, own_import = self._last, asyncio.get_running_loop().create_future()
+        self._last = own_import
         try:
             if previous_import is not None:
                 await asyncio.wait([previous_import])
@@ -176,13 +176,13 @@ class _Imports:
             return _handlers[name]
         finally:
             if previous_import is None or previous_import.done():
-                self._finish(done)
+                self._finish(own_import)
             else:  # cancelled
-                previous_import.add_done_callback(lambda _: self._finish(done))
+                previous_import.add_done_callback(lambda _: self._finish(own_import))
 
-    def _finish(self, done: "asyncio.Future[None]") -> None:
-        done.set_result(None)
-        if self._last is done:
+    def _finish(self, finished_import: "asyncio.Future[None]") -> None:
+        finished_import.set_result(None)
+        if self._last is finished_import:
             self._last = None
 
 

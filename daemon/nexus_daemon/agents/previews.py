@@ -58,15 +58,19 @@ class PreviewResult(msgspec.Struct, frozen=True):
 
     def snapshot(self, folder: Snapshot, documents: Collection[str]) -> Snapshot | None:
         """Reduce the folder to those of `documents` that the previews read. None if there are none."""
-        read_by = {path: by for path, by in self.documents.items() if path in documents}
-        if not read_by:
+        reading_paths = {
+            path: reading_path for path, reading_path in self.documents.items() if path in documents
+        }
+        if not reading_paths:
             return None
-        paths = frozenset(read_by.values())
+        paths = frozenset(reading_paths.values())
         other_paths = frozenset(self.documents.values()) - paths
         layers = msgspec.structs.replace(
             folder.layers,
             texts={path: text for path, text in self.texts.items() if path not in other_paths},
-            links={path: by for path, by in read_by.items() if by != path},
+            links={
+                path: reading_path for path, reading_path in reading_paths.items() if reading_path != path
+            },
         )
         problems = tuple(problem for problem in self.problems if problem.path in paths)
         return msgspec.structs.replace(folder, layers=layers, problems=problems)
@@ -184,12 +188,14 @@ def _result(pool: "AgentPool", previews: Mapping[str, _Preview]) -> PreviewResul
             continue
         read_by = dict(_documents_of(preview.view, pool.main.snapshot, path, overlays))
         paths = frozenset(read_by.values())
-        wrong = [problem for problem in preview.view.problems if problem.path in paths]
-        related = {related_problem.path for problem in wrong for related_problem in problem.related}
+        view_problems = [problem for problem in preview.view.problems if problem.path in paths]
+        related_paths = {
+            related_problem.path for problem in view_problems for related_problem in problem.related
+        }
         view_texts = preview.view.layers.texts
-        texts.update({path: view_texts[path] for path in (*paths, *related) if path in view_texts})
+        texts.update({path: view_texts[path] for path in (*paths, *related_paths) if path in view_texts})
         documents.update(read_by)
-        problems += wrong
+        problems += view_problems
     watch = frozenset[str]().union(*(preview.watch for preview in previews.values()))
     views = tuple(preview.view for preview in previews.values() if preview.view is not None)
     return PreviewResult(documents, texts, tuple(problems), watch=watch, views=views)
@@ -201,6 +207,6 @@ def _documents_of(
     """The open documents that a view has and the folder has not, each with the path that it is read by."""
     texts, links = view.layers.texts, view.layers.links
     for path in open_paths:
-        by = path if path in texts else links.get(path, path)
-        if by in texts and (by == document or by not in folder.layers.texts):
-            yield path, by
+        reading_path = path if path in texts else links.get(path, path)
+        if reading_path in texts and (reading_path == document or reading_path not in folder.layers.texts):
+            yield path, reading_path

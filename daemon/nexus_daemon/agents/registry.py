@@ -390,8 +390,8 @@ class AgentRegistry:
         self, outcome: _Outcome, documents: Mapping[str, AgentDocument], change: _Change | None
     ) -> None:
         paths = frozenset[str]() if change is None else change.paths
-        moved = bool(outcome.spawned or outcome.disposed)
-        outcome.previews = self._checker.check(self._pool, documents, paths, moved=moved)
+        has_moved = bool(outcome.spawned or outcome.disposed)
+        outcome.previews = self._checker.check(self._pool, documents, paths, moved=has_moved)
         outcome.watched = self._pool.watch() | outcome.previews.watch
         outcome.live = self._pool.list()
         outcome.read = frozenset(path for agent in outcome.live for path in agent.snapshot.layers.watch)

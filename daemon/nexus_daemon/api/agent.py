@@ -125,8 +125,8 @@ async def call(client: "Connection", params: protocol.AgentCallParams) -> protoc
     refused if the settings, the permissions or the role do not offer the tool. A mistake in the call is a
     result with `isError`, which says what to do.
     """
-    about = protocol.ConversationParams(params.workspace_folder, params.session, params.agent)
-    async with resolve.using_agent_session(client, about) as scope:
+    conversation_params = protocol.ConversationParams(params.workspace_folder, params.session, params.agent)
+    async with resolve.using_agent_session(client, conversation_params) as scope:
         options = next_request.options_beside(scope.snapshot, scope.conversation, scope.ledger)
         caller = _Caller(client, params, scope.agent, scope.conversation.session)
     check = partial(
@@ -208,8 +208,8 @@ async def _call_dispose(caller: _Caller, *, agent_id: str) -> str:
             f"dispose_agent: agent_id {agent_id!r} is not below you. Agents below you: {names}.",
             code="agent-dispose",
         )
-    gone = await dispose(caller.client, protocol.AgentParams(caller.uri, agent_id))
-    return lazy.tool_calls.result("disposed", agents=", ".join(gone.disposed))
+    result = await dispose(caller.client, protocol.AgentParams(caller.uri, agent_id))
+    return lazy.tool_calls.result("disposed", agents=", ".join(result.disposed))
 
 
 _CALLS: dict[str, Callable[..., Awaitable[str]]] = {
@@ -250,7 +250,7 @@ async def _info(client: "Connection", folder: "LiveFolder", agent: "Agent") -> p
         scope = await resolve.scope_of(
             client, conversation, ledger, folder=folder, snapshot=snapshot, agent=agent
         )
-        spent = await scope.work(usage.read_usage)
+        token_usage = await scope.work(usage.read_usage)
     parent = agent.parent
     return protocol.AgentInfo(
         agent_id=agent.id,
@@ -260,7 +260,7 @@ async def _info(client: "Connection", folder: "LiveFolder", agent: "Agent") -> p
         task=agent.task,
         depth=agent.depth,
         session=agent.session,
-        usage=spent,
+        usage=token_usage,
         notice=agent.notice,
     )
 

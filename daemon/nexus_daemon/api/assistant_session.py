@@ -93,37 +93,37 @@ def _list(
     followers: SessionFollowers, place: Place, *, folder: str, params: protocol.AssistantSessionsParams
 ) -> protocol.AssistantSessionsResult:
     assistants = WITH_SESSIONS if params.assistant is None else (params.assistant,)
-    listed = find_sessions(place, folder, assistants=assistants)
+    found_sessions = find_sessions(place, folder, assistants=assistants)
     now = time.time()
-    chosen = [
+    chosen_sessions = [
         listed_session
-        for listed_session in listed.sessions
+        for listed_session in found_sessions.sessions
         if not params.live or is_live(listed_session, now)
     ]
     failures = [
         protocol.AssistantSessionFailure(convert.path_to_uri(path), reason)
-        for path, reason in listed.failures
+        for path, reason in found_sessions.failures
     ]
     infos: list[protocol.AssistantSessionInfo] = []
-    for listed_session in chosen[:MOST_LISTED]:
+    for listed_session in chosen_sessions[:MOST_LISTED]:
         report = None
         if is_live(listed_session, now) and listed_session.parent is None and len(infos) < MOST_REPORTED:
             try:
-                report = followers.report(listed_session, place, listed.sessions)
+                report = followers.report(listed_session, place, found_sessions.sessions)
             except apsw.Error:
                 report = None  # as a failure above says
         infos.append(build_info(listed_session, report, now))
-    return protocol.AssistantSessionsResult(infos, failures, listed.notice)
+    return protocol.AssistantSessionsResult(infos, failures, found_sessions.notice)
 
 
 def _report(
     followers: SessionFollowers, place: Place, *, folder: str, params: protocol.AssistantSessionParams
 ) -> protocol.AssistantSessionResult:
-    listed = find_sessions(place, folder, assistants=(params.assistant,))
-    matches = (listed_session for listed_session in listed.sessions if listed_session.id == params.id)
+    found_sessions = find_sessions(place, folder, assistants=(params.assistant,))
+    matches = (listed_session for listed_session in found_sessions.sessions if listed_session.id == params.id)
     listed_session = next(matches, None)
-    if listed.notice is not None:
-        raise RequestError(listed.notice, code="conversations-off")
+    if found_sessions.notice is not None:
+        raise RequestError(found_sessions.notice, code="conversations-off")
     if listed_session is None:
         message = (
             f"{params.assistant} has no session {params.id!r} in {folder}. nexus/assistant/sessions lists "
@@ -131,7 +131,7 @@ def _report(
         )
         raise RequestError(message, code="unknown-assistant-session")
     try:
-        report = followers.report(listed_session, place, listed.sessions)
+        report = followers.report(listed_session, place, found_sessions.sessions)
     except apsw.Error as error:
         raise RequestError(
             f"{listed_session.path} cannot be read: {error}", code="unknown-assistant-session"

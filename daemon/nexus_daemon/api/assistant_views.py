@@ -47,17 +47,17 @@ def build_preview(profile: Profile, locate: Locator, revision: int) -> protocol.
     """The texts of the request that hold files, with the source of every character."""
     fragments: list[tuple[protocol.Fragment, Span]] = []
     texts: list[str] = []
-    at = 0
+    offset = 0
     for block in profile.blocks:
         heading = _heading(block, is_first=not texts)
-        fragments.append((_heading_fragment(profile, heading), Span(at, at + len(heading))))
+        fragments.append((_heading_fragment(profile, heading), Span(offset, offset + len(heading))))
         texts.append(heading)
-        at += len(heading)
+        offset += len(heading)
         for stretch, tokens in _counted(profile, block):
-            span = Span(at, at + len(stretch.text))
+            span = Span(offset, offset + len(stretch.text))
             fragments.append((_fragment(profile, block, stretch, tokens=tokens, locate=locate), span))
             texts.append(stretch.text)
-            at = span.end
+            offset = span.end
     text = "".join(texts)
     return protocol.Preview(
         revision=revision,
@@ -71,8 +71,8 @@ def build_preview(profile: Profile, locate: Locator, revision: int) -> protocol.
 
 
 def _heading(block: SentBlock, *, is_first: bool) -> str:
-    more = "" if block.complete else "; the assistant adds text of its own"
-    return f"{'' if is_first else chr(10) * 2}── {block.kind}, in {PLACES[block.place]}{more} ──\n\n"
+    addition = "" if block.complete else "; the assistant adds text of its own"
+    return f"{'' if is_first else chr(10) * 2}── {block.kind}, in {PLACES[block.place]}{addition} ──\n\n"
 
 
 _NOWHERE = protocol.Range(protocol.Position(0, 0), protocol.Position(0, 0))
@@ -111,10 +111,12 @@ def _fragment(
     profile: Profile, block: SentBlock, stretch: _Stretch, *, tokens: int, locate: Locator
 ) -> protocol.Fragment:
     file = profile.texts.get(stretch.path or "") or ""
-    at = file.find(stretch.text) if stretch.path is not None else -1
+    offset = file.find(stretch.text) if stretch.path is not None else -1
     source = None
     if stretch.path is not None:
-        source = locate.location(stretch.path, Span(at, at + len(stretch.text)) if at >= 0 else Span(0, 0))
+        source = locate.location(
+            stretch.path, Span(offset, offset + len(stretch.text)) if offset >= 0 else Span(0, 0)
+        )
     return protocol.Fragment(
         section=block.kind,
         layer=None if stretch.path is None else stretch.part.scope,
@@ -122,7 +124,7 @@ def _fragment(
         range=_NOWHERE,
         source=source,
         tokens=tokens,
-        verbatim=at >= 0,
+        verbatim=offset >= 0,
     )
 
 
@@ -137,7 +139,7 @@ def build_usage(profile: Profile, locate: Locator) -> protocol.TokenUsage:
         tokens_by_kind[kind] = tokens_by_kind.get(kind, 0) + sum(part.tokens for part in block.parts)
     if profile.own_tokens is not None:
         tokens_by_kind["program"] = profile.own_tokens
-    spent = budget.usage(
+    token_usage = budget.usage(
         get_model_limits(profile.assistant.model),
         counter_for(profile.assistant.model),
         _rows(profile),
@@ -148,7 +150,7 @@ def build_usage(profile: Profile, locate: Locator) -> protocol.TokenUsage:
             for kind, tokens in tokens_by_kind.items()
         ],
     )
-    return results.usage(spent, locate)
+    return results.usage(token_usage, locate)
 
 
 def _rows(profile: Profile) -> Iterator[budget.UsageRow]:
@@ -183,15 +185,15 @@ def build_layers(profile: Profile, locate: Locator, revision: int) -> protocol.L
                 layers.setdefault(_layer_of(part.path, part.scope, profile), []).append(
                     _sent_file(profile, block, part, locate)
                 )
-    for later in profile.later:
+    for later_file in profile.later:
         file = protocol.LayerFile(
-            _KINDS.get(f"{later.scope}s", "instructions"),
-            locate.uri(later.path),
+            _KINDS.get(f"{later_file.scope}s", "instructions"),
+            locate.uri(later_file.path),
             "conditional",
-            tokens=later.tokens,
-            reason=f"Sent {later.when}.",
+            tokens=later_file.tokens,
+            reason=f"Sent {later_file.when}.",
         )
-        layers.setdefault(_layer_of(later.path, later.scope, profile), []).append(file)
+        layers.setdefault(_layer_of(later_file.path, later_file.scope, profile), []).append(file)
     return protocol.LayersResult(
         revision=revision,
         layers=[

@@ -64,10 +64,10 @@ def _provenance(
 
 def _present_span(entry: merge.Provenance, layers: Layers) -> Span:
     """Locate the value in the file's current text, from which a stale file's value may be gone."""
-    present = layers.documents.get(entry.path)
-    if entry.document is None or present is None or present is entry.document:
+    current_document = layers.documents.get(entry.path)
+    if entry.document is None or current_document is None or current_document is entry.document:
         return entry.span
     try:
-        return present.span(entry.pointer)
+        return current_document.span(entry.pointer)
     except KeyError:
         return Span(0, 0)

@@ -67,17 +67,17 @@ async def list_conversations(
         raise RequestError(f"`limit` is {params.limit}: it must be at least 1.", code="bad-option")
     await stored_sessions.ledger_of(client, params.workspace_folder)  # from now on it has the folder's URI
     folders = await _folders(client, params.workspace_folder)
-    stored = await stored_sessions.list_all(client, {})
+    stored_infos = await stored_sessions.list_all(client, {})
     place, uris = await _session_place(client, params.workspace_folder), stored_sessions.uris_of(client)
 
     def read() -> protocol.ConversationListResult:
         of_programs = find_sessions(place, folders)
-        listed = [
+        conversations = [
             conversation
-            for conversation in join(stored, of_programs)
+            for conversation in join(stored_infos, of_programs)
             if belongs_to(conversation, folders) and matches(conversation, params.program, since)
         ]
-        return _result(listed, of_programs.failures, params.limit, uris)
+        return _result(conversations, of_programs.failures, params.limit, uris)
 
     return await client.read(read)
 
@@ -89,16 +89,16 @@ async def search(
 
     What a file has beyond what is kept of it is searched, too.
     """
-    matched, uris = await find_matches(client, params), stored_sessions.uris_of(client)
+    found_matches, uris = await find_matches(client, params), stored_sessions.uris_of(client)
     return protocol.ConversationSearchResult(
-        hits=list(matched.hits),
+        hits=list(found_matches.hits),
         named=[
             msgspec.structs.replace(session, workspace_folder=uri_of(path_of(session) or "", uris))
-            for session in matched.named
+            for session in found_matches.named
         ],
-        file_hits=[_file_hit(hit, uris) for hit in matched.files.hits],
-        searched=matched.files.searched,
-        failures=_failure_infos(matched.files.failures),
+        file_hits=[_file_hit(hit, uris) for hit in found_matches.files.hits],
+        searched=found_matches.files.searched,
+        failures=_failure_infos(found_matches.files.failures),
     )
 
 
@@ -125,9 +125,9 @@ async def transcript(
 # ---------------------------------------------------------------- list
 
 
-def join(stored: Iterable[SessionInfo], of_programs: AssistantSessions) -> list[ListedConversation]:
+def join(stored_infos: Iterable[SessionInfo], of_programs: AssistantSessions) -> list[ListedConversation]:
     """What a list of all folders has of the ledger, and the sessions of programs, the last turn first."""
-    return join_conversations(map(_of_ledger, stored), of_programs.sessions)
+    return join_conversations(map(_of_ledger, stored_infos), of_programs.sessions)
 
 
 def _of_ledger(info: SessionInfo) -> ListedConversation:
@@ -176,14 +176,17 @@ async def _session_place(client: "Connection", uri: str | None) -> Place:
 
 
 def _result(
-    listed: Sequence[ListedConversation], failures: Failures, limit: int | None, uris: Mapping[str, str]
+    conversations: Sequence[ListedConversation],
+    failures: Failures,
+    limit: int | None,
+    uris: Mapping[str, str],
 ) -> protocol.ConversationListResult:
-    cost = sum_costs(listed)
+    cost = sum_costs(conversations)
     return protocol.ConversationListResult(
-        conversations=[_info(conversation, uris) for conversation in listed[:limit]],
+        conversations=[_info(conversation, uris) for conversation in conversations[:limit]],
         total=protocol.ConversationTotal(
-            conversations=len(listed),
-            tokens=sum(conversation.tokens or 0 for conversation in listed),
+            conversations=len(conversations),
+            tokens=sum(conversation.tokens or 0 for conversation in conversations),
             cost_usd=cost.usd,
             cost_lacks=list(cost.lacks),
         ),
@@ -251,7 +254,7 @@ async def find_matches(client: "Connection", params: protocol.ConversationSearch
     hits = (await stored_sessions.search(client, in_ledger_alone)).hits
     if expression(query) is None:  # no word
         return Matches(())
-    stored, folders = await stored_sessions.list_all(client, {}), await _folders(client, uri)
+    stored_infos, folders = await stored_sessions.list_all(client, {}), await _folders(client, uri)
     ledger = await stored_sessions.ledger_of(client, uri)
     place, sessions_of_hits = (
         await _session_place(client, params.workspace_folder),
@@ -259,22 +262,22 @@ async def find_matches(client: "Connection", params: protocol.ConversationSearch
     )
 
     def read() -> Matches:
-        named = [
+        named_sessions = [
             session
-            for session in stored
+            for session in stored_infos
             if session.session not in sessions_of_hits and session.forked_from is None
             if _is_named(session, query) and is_within(path_of(session), folders)
         ]
-        in_ledger = in_ledger_of(ledger.store.mirrors.files(), stored)
-        return Matches(hits, named, search_files(query, place, folders, in_ledger, limit=limit))
+        in_ledger = in_ledger_of(ledger.store.mirrors.files(), stored_infos)
+        return Matches(hits, named_sessions, search_files(query, place, folders, in_ledger, limit=limit))
 
     return await client.read(read)
 
 
-def in_ledger_of(mirrored: Mapping[str, MirroredFile], stored: Iterable[SessionInfo]) -> InLedger:
+def in_ledger_of(mirrored: Mapping[str, MirroredFile], stored_infos: Iterable[SessionInfo]) -> InLedger:
     """Collect mirrored files by path, and the message counts of the stored sessions by origin."""
     messages: dict[tuple[str, str], int] = {}
-    for session in stored:
+    for session in stored_infos:
         if session.origin is not None:
             messages.setdefault((session.origin.assistant, session.origin.id), session.messages)
     return InLedger(mirrored, messages)
@@ -316,13 +319,15 @@ def _page(
     sources: _Sources, counter: "TokenCounter", params: protocol.ConversationTranscriptParams
 ) -> protocol.TranscriptResult:
     """Read the page: in the ledger if it gave the id, else in the program's file as long as there is one."""
-    stored = sources.store.sessions()
-    stored_session = next((candidate for candidate in stored if candidate.head.thread == params.id), None)
+    ledger_sessions = sources.store.sessions()
+    stored_session = next(
+        (candidate for candidate in ledger_sessions if candidate.head.thread == params.id), None
+    )
     session = _find_in_programs(sources, params) if stored_session is None else None
     if session is not None:
         return _file_page(session, counter, params)
     origin = (params.program, params.id)
-    for candidate in [stored_session] if stored_session is not None else stored:
+    for candidate in [stored_session] if stored_session is not None else ledger_sessions:
         if candidate is stored_session or (
             candidate.origin is not None and (candidate.origin.assistant, candidate.origin.id) == origin
         ):

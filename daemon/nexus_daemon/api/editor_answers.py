@@ -65,10 +65,10 @@ async def show_answer(client: "Connection", params: Any, result: Any) -> None:
         say(client, _created_text(result))
     elif isinstance(result, protocol.Status):
         folders = len({folder_status.uri for folder_status in result.folders})
-        counted = f"{folders} folder" + "s" * (folders != 1)
+        folder_count = f"{folders} folder" + "s" * (folders != 1)
         say(
             client,
-            f"Nexus {result.version} runs as process {result.pid} and serves {counted} in this editor.",
+            f"Nexus {result.version} runs as process {result.pid} and serves {folder_count} in this editor.",
         )
 
 

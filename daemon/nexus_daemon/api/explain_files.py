@@ -63,8 +63,8 @@ _NOWHERE = protocol.Range(protocol.Position(0, 0), protocol.Position(0, 0))
 
 def _link(scene: "Scene", path: str, span: Span, value: str, *, wins: bool) -> protocol.ExplainLink:
     text = scene.disk.text(path) or ""
-    where = convert.range_of(LineIndex(text), span, scene.encoding)
-    return protocol.ExplainLink(convert.path_to_uri(path), where, value, wins)
+    link_range = convert.range_of(LineIndex(text), span, scene.encoding)
+    return protocol.ExplainLink(convert.path_to_uri(path), link_range, value, wins)
 
 
 def _version(name: str) -> str:
@@ -101,10 +101,10 @@ def check_spelling(text: str, names: Sequence[str], scene: "Scene") -> None:
         return
     for name in dict.fromkeys((*names, *PROGRAMS, NEXUS)):
         schema = describe(()) if name == NEXUS else PROGRAMS[name].settings_schema
-        near = nearest_setting(schema or {}, text)
-        if near is not None:
+        nearest = nearest_setting(schema or {}, text)
+        if nearest is not None:
             raise RequestError(
-                f"No setting is named `{text}`, and no command on the PATH. Did you mean `{near}` of "
+                f"No setting is named `{text}`, and no command on the PATH. Did you mean `{nearest}` of "
                 f"{view_title(name)}? Write 'Bash({text})' for the command.",
                 code="no-such-setting",
             )
@@ -353,8 +353,8 @@ def _own_line(subject: FileLine, lines: Sequence[str], scene: "Scene") -> protoc
 def _subject_link(subject: FileLine, *, wins: bool) -> protocol.ExplainLink:
     if subject.line is None:
         return protocol.ExplainLink(_uri(subject.path), _NOWHERE, "the file", wins)
-    at = protocol.Range(protocol.Position(subject.line - 1, 0), protocol.Position(subject.line, 0))
-    return protocol.ExplainLink(_uri(subject.path), at, f"line {subject.line}", wins)
+    line_range = protocol.Range(protocol.Position(subject.line - 1, 0), protocol.Position(subject.line, 0))
+    return protocol.ExplainLink(_uri(subject.path), line_range, f"line {subject.line}", wins)
 
 
 def _landing(preview: protocol.Preview, subject: FileLine, lines: Sequence[str]) -> Landing | None:

@@ -40,9 +40,9 @@ async def lenses_of(client: "Connection", view: "View") -> list[dict[str, Any]]:
     surroundings = Surroundings(view.snapshot.folder, inputs.user_home, inputs.environ)
     disk = Disk(dict(client.folders.overlays))
     if view.path.endswith(SETTINGS):
-        listed = await mcp.servers(client, protocol.ServersParams(view.folder))
-        about = {"surroundings": surroundings, "disk": disk, "servers": listed.servers}
-        return await client.read(_server_lenses, view, encoding, **about)
+        result = await mcp.servers(client, protocol.ServersParams(view.folder))
+        arguments = {"surroundings": surroundings, "disk": disk, "servers": result.servers}
+        return await client.read(_server_lenses, view, encoding, **arguments)
     return await client.read(_all_lenses, view, encoding, surroundings=surroundings, disk=disk)
 
 
@@ -100,7 +100,7 @@ def _server_lenses(
     """The lenses of the servers of a settings file: of the programs in use, and of Nexus where that is."""
     in_use = read_views(surroundings, disk, view.snapshot.effective).in_use
     infos_by_name = {info.name: info for info in servers if info.uri == path_to_uri(view.path)}
-    taken = [
+    program_servers = [
         ProgramServer(
             folder_view.title,
             server,
@@ -113,9 +113,9 @@ def _server_lenses(
         if server.path == view.path
     ]
     locate = Locator(Texts({view.path: disk.text(view.path) or ""}), encoding)
-    lenses = program_lenses(taken, view.path, locate)
+    lenses = program_lenses(program_servers, view.path, locate)
     if not names_servers(view.snapshot, view.path) or (
-        taken and all(folder_view.name != NEXUS for folder_view in in_use)
+        program_servers and all(folder_view.name != NEXUS for folder_view in in_use)
     ):
         return lenses
     nexus_lenses = server_lenses(view.snapshot, view.path, encoding, folder=view.folder, servers=servers)

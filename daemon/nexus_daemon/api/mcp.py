@@ -121,9 +121,9 @@ async def prompt(client: "Connection", params: protocol.ServerPromptParams) -> p
     snapshot = await resolve.snapshot_of(client, folder, params.agent)
     view = await client.daemon.servers.start(folder, snapshot, params.server)
     await client.work(_check_access, snapshot, view)
-    listed = find_prompt(params.server, view.definitions, params.prompt)
+    prompt_definition = find_prompt(params.server, view.definitions, params.prompt)
     words = params.words
-    arguments = params.arguments if words is None else read_arguments(params.server, listed, words)
+    arguments = params.arguments if words is None else read_arguments(params.server, prompt_definition, words)
     answer = await client.daemon.servers.prompt(view, params.prompt, arguments)
 
     def build() -> protocol.ServerPromptResult:

@@ -30,8 +30,8 @@ async def query(client: "Connection", params: protocol.MemoryQueryParams) -> pro
         snapshot = await folder.current()
         ledger = await client.daemon.ledgers.of(snapshot, folder)
         return protocol.MemoryQueryResult(await client.read(_run, ledger, snapshot, params))
-    about = protocol.SessionParams(params.workspace_folder, params.session)
-    async with using(client, about) as scope:
+    session_params = protocol.SessionParams(params.workspace_folder, params.session)
+    async with using(client, session_params) as scope:
         return protocol.MemoryQueryResult(await client.work(_run, scope.ledger, scope.snapshot, params))
 
 

@@ -40,9 +40,9 @@ async def pick(client: "Connection", params: protocol.PickParams) -> protocol.Pi
         writing = next_request.pick_options(conversation, ledger, options)
         problem = None if writing is None else await _failure(writing)
         snapshot = await with_choice(client, scope.snapshot, conversation, ledger, agent=scope.agent)
-        spent = await client.work(usage.read_usage, msgspec.structs.replace(scope, snapshot=snapshot))
+        token_usage = await client.work(usage.read_usage, msgspec.structs.replace(scope, snapshot=snapshot))
     persists = problem is None and ledger.store.persists
-    return protocol.PickResult(params.session, spent, persists, problem)
+    return protocol.PickResult(params.session, token_usage, persists, problem)
 
 
 def _choice(snapshot: Snapshot, params: protocol.PickParams) -> ModelChoice:

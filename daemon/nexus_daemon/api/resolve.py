@@ -171,8 +171,8 @@ async def using_agent_session(
     agent = None if params.agent is None or folder.agents is None else folder.agents.find(params.agent)
     session = params.session or (MAIN if agent is None else agent.session)
     while True:  # twice at most: only the lock makes certain which agent is live
-        about = protocol.SessionParams(params.workspace_folder, session)
-        async with using(client, about, params.agent, turn=turn) as scope:
+        session_params = protocol.SessionParams(params.workspace_folder, session)
+        async with using(client, session_params, params.agent, turn=turn) as scope:
             agent_session = MAIN if scope.agent is None else scope.agent.session
             if session in (params.session, agent_session):
                 yield scope
@@ -209,8 +209,8 @@ async def using_dry_run(
         async with using_agent_session(client, params) as scope:
             yield await _without_effect(client, scope)
     else:
-        about = protocol.SessionParams(params.workspace_folder, params.session or viewed.session)
-        async with using(client, about) as stored_scope:
+        session_params = protocol.SessionParams(params.workspace_folder, params.session or viewed.session)
+        async with using(client, session_params) as stored_scope:
             scope = await _without_effect(client, stored_scope)
             yield await scope_of(
                 client,
@@ -314,10 +314,10 @@ def _not_live(name: str, names: Mapping[str, bool], remedy: str) -> str:
         return f"Agent {name!r} cannot be restored: the daemon's log says why. Dispose of it."
     if name in names:
         return f"Agent {name!r} has ended. {remedy}"
-    near = next((live_name for live_name, lives in names.items() if lives), next(iter(names), MAIN))
-    if names.get(near, near == MAIN):
-        return f"There is no agent {name!r}. Did you mean {near!r}?"
-    return f"There is no agent {name!r}. Did you mean {near!r}, which has ended? {remedy}"
+    suggestion = next((live_name for live_name, lives in names.items() if lives), next(iter(names), MAIN))
+    if names.get(suggestion, suggestion == MAIN):
+        return f"There is no agent {name!r}. Did you mean {suggestion!r}?"
+    return f"There is no agent {name!r}. Did you mean {suggestion!r}, which has ended? {remedy}"
 
 
 def _path(agent: str | None, cwd: str) -> str:

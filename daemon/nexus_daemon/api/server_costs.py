@@ -54,10 +54,10 @@ def with_settings(
         if tool.name not in left_out
     ]
     deferral = defer(snapshot, sent_definitions, Options(server_tools=sent_definitions), room=room)
-    waiting = sum(row.tokens for row in tool_rows(deferral.waiting, room.counter))
+    deferred_tokens = sum(row.tokens for row in tool_rows(deferral.waiting, room.counter))
     names = set(map(name_of, deferral.waiting))
     window = room.model.limit(snapshot.effective.get("/context/max_tokens"))
-    return FolderTools([_with_settings(info, left_out, names) for info in infos], waiting, window)
+    return FolderTools([_with_settings(info, left_out, names) for info in infos], deferred_tokens, window)
 
 
 def _with_settings(

@@ -122,11 +122,11 @@ def _result(params: protocol.AppendParams) -> AgentResult:
     usage = params.provider_usage
     if usage is None:
         return AgentResult(params.messages, TurnOutcome(error=params.error))
-    counted = ProviderUsage(
+    provider_usage = ProviderUsage(
         usage.input_tokens, usage.output_tokens, usage.cache_read_tokens, usage.cache_write_tokens
     )
-    counted.check()
-    return AgentResult(params.messages, TurnOutcome(counted, usage.stop_reason, params.error))
+    provider_usage.check()
+    return AgentResult(params.messages, TurnOutcome(provider_usage, usage.stop_reason, params.error))
 
 
 async def messages(client: "Connection", params: protocol.MessagesParams) -> protocol.MessagesResult:
@@ -184,8 +184,8 @@ async def clear(client: "Connection", params: protocol.SessionParams) -> protoco
     A search still finds the old messages until the conversation is deleted.
     """
     async with using(client, params) as scope:
-        spent = await client.work(operations.clear, scope)
-    return protocol.ClearResult(session=params.session, usage=spent)
+        token_usage = await client.work(operations.clear, scope)
+    return protocol.ClearResult(session=params.session, usage=token_usage)
 
 
 async def delete(client: "Connection", params: protocol.SessionParams) -> protocol.DeleteResult:
@@ -213,16 +213,16 @@ async def compact(client: "Connection", params: protocol.CompactParams) -> proto
     (`unreadMessages`) state how many messages lie between.
     """
     async with using(client, params) as scope:
-        receipt, spent = await compaction.compact(scope, params)
+        receipt, token_usage = await compaction.compact(scope, params)
     result = convert_to(msgspec.to_builtins(receipt), protocol.Receipt)
-    return protocol.CompactResult(compaction=receipt.id, receipt=result, usage=spent)
+    return protocol.CompactResult(compaction=receipt.id, receipt=result, usage=token_usage)
 
 
 async def undo_compaction(client: "Connection", params: protocol.UndoParams) -> protocol.UndoResult:
     """Restore the messages that a compaction replaced; later messages stay."""
     async with using(client, params) as scope:
-        spent = await client.work(operations.undo_compaction, scope, params.compaction)
-    return protocol.UndoResult(session=params.session, usage=spent)
+        token_usage = await client.work(operations.undo_compaction, scope, params.compaction)
+    return protocol.UndoResult(session=params.session, usage=token_usage)
 
 
 async def rebase(client: "Connection", params: protocol.SessionParams) -> protocol.RebaseResult:
@@ -232,8 +232,8 @@ async def rebase(client: "Connection", params: protocol.SessionParams) -> protoc
     `cache` of the resulting usage shows what a provider's cache loses. Earlier notes are not sent any more.
     """
     async with using(client, params) as scope:
-        spent = await client.work(operations.render_anew, scope)
-    return protocol.RebaseResult(session=params.session, usage=spent)
+        token_usage = await client.work(operations.render_anew, scope)
+    return protocol.RebaseResult(session=params.session, usage=token_usage)
 
 
 async def export(client: "Connection", params: protocol.ExportParams) -> protocol.ExportResult:

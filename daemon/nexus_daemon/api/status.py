@@ -35,16 +35,20 @@ def describe(daemon: Daemon) -> protocol.Status:
     """The state of a daemon. Runs on the event loop."""
     names = daemon.windows.names
     folders: list[protocol.FolderStatus] = []
-    counted: set[tuple[str, Problem]] = set()  # in one window a problem is counted once
+    counted_problems: set[tuple[str, Problem]] = set()  # in one window a problem is counted once
     for folder in daemon.windows.folders:
         name = names[folder.client]
         pairs = {(name, problem): None for problem in daemon.problems_inside(folder)}
-        folders.append(_folder(daemon, folder, name, [pair[1] for pair in pairs if pair not in counted]))
-        counted.update(pairs)
-    opened = daemon.windows.folders
-    workspaces = {folder.ledger.workspace: folder for folder in opened if folder.ledger is not None}
+        folders.append(
+            _folder(daemon, folder, name, [pair[1] for pair in pairs if pair not in counted_problems])
+        )
+        counted_problems.update(pairs)
+    open_folders = daemon.windows.folders
+    workspaces = {folder.ledger.workspace: folder for folder in open_folders if folder.ledger is not None}
     sessions = sum(len(daemon.ledgers.writer.names(workspace)) for workspace in workspaces)
-    agents = {(folder.path, agent.id) for folder in opened if folder.agents for agent in folder.agents.list()}
+    agents = {
+        (folder.path, agent.id) for folder in open_folders if folder.agents for agent in folder.agents.list()
+    }
     resident, uptime = _resident(), round(time.monotonic() - daemon.started, 3)
     return protocol.Status(
         version=__version__,

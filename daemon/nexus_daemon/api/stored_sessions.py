@@ -66,15 +66,15 @@ async def turns(client: "Connection", params: protocol.TurnsParams) -> protocol.
             f"`limit` is {params.limit}: it must be from 1 to {MOST_TURNS:,}.", code="bad-option"
         )
     ledger = await folder_ledger(client, params.workspace_folder)
-    stored = await client.read(_read_turns, ledger, params)
-    return protocol.TurnsResult(params.session, stored)
+    stored_turns = await client.read(_read_turns, ledger, params)
+    return protocol.TurnsResult(params.session, stored_turns)
 
 
 def _read_turns(ledger: "FolderLedger", params: protocol.TurnsParams) -> list[protocol.StoredTurn]:
     head = ledger.store.head(ledger.workspace, params.session)
     turn_count = max(0, (0 if head is None else head.seq) - params.first + 1)
-    stored = ledger.store.turns(ledger.workspace, params.session, last=turn_count)
-    page = islice(stored, params.limit)
+    stored_turns = ledger.store.turns(ledger.workspace, params.session, last=turn_count)
+    page = islice(stored_turns, params.limit)
     return [convert_to(msgspec.structs.asdict(turn), protocol.StoredTurn) for turn in page]
 
 
@@ -85,11 +85,13 @@ async def receipt(client: "Connection", params: protocol.ReceiptParams) -> proto
     conversation is meant.
     """
     ledger = await folder_ledger(client, params.workspace_folder)
-    stored = await client.read(
+    stored_receipt = await client.read(
         ledger.store.pages.receipt, ledger.workspace, params.session, params.compaction
     )
-    receipt = convert_to(stored.receipt, protocol.Receipt)
-    return protocol.ReceiptResult(session=stored.session, receipt=receipt, in_force=stored.in_force)
+    receipt = convert_to(stored_receipt.receipt, protocol.Receipt)
+    return protocol.ReceiptResult(
+        session=stored_receipt.session, receipt=receipt, in_force=stored_receipt.in_force
+    )
 
 
 async def search(client: "Connection", params: protocol.SearchParams) -> protocol.SearchResult:
@@ -221,8 +223,8 @@ def _counters_of(snapshot: Snapshot) -> Callable[[ModelChoice], TokenCounter]:
 
     def counter_of(choice: ModelChoice) -> TokenCounter:
         if choice not in counters:
-            chosen = None if choice.model is None else choice
-            _, counters[choice] = model_in(with_choice(snapshot.effective, chosen))
+            picked_choice = None if choice.model is None else choice
+            _, counters[choice] = model_in(with_choice(snapshot.effective, picked_choice))
         return counters[choice]
 
     return counter_of

@@ -34,11 +34,13 @@ def count_texts(
     counter = _counter(params)
     reads = [_read(uri, overlays) for uri in params.uris]
     counts = []
-    for text in (*params.texts, *(read.text or "" for read in reads)):
+    for text in (*params.texts, *(file_read.text or "" for file_read in reads)):
         cancellation.check()
         counts.append(counter.count(text))
-    odd = {problem: None for read in reads for problem in not_utf8(read)}
-    locate = convert.Locator(convert.Texts({read.path: read.text or "" for read in reads}), position_encoding)
+    odd = {problem: None for file_read in reads for problem in not_utf8(file_read)}
+    locate = convert.Locator(
+        convert.Texts({file_read.path: file_read.text or "" for file_read in reads}), position_encoding
+    )
     return protocol.CountResult(
         encoding=counter.name,
         exact=counter.exact and not odd,
@@ -48,9 +50,9 @@ def count_texts(
     )
 
 
-def not_utf8(read: files.FileRead) -> list[Problem]:
+def not_utf8(file_read: files.FileRead) -> list[Problem]:
     """The problems that mark a file's text as a guess at its bytes."""
-    return [problem for problem in read.problems if problem.code == "layer.encoding"]
+    return [problem for problem in file_read.problems if problem.code == "layer.encoding"]
 
 
 def _counter(params: protocol.CountParams) -> TokenCounter:
@@ -70,8 +72,8 @@ def _read(uri: str, overlays: Mapping[str, str]) -> files.FileRead:
         raise RequestError(f"{uri} is not a file URI.", code="not-a-file-uri")
     if path in overlays:
         return files.FileRead(path, "loaded", overlays[path])
-    read = files.read_text(path, limit=files.JSON_LIMIT)
-    if read.text is None:
-        why = read.problems[0].message if read.problems else "The file does not exist."
-        raise RequestError(f"Cannot count {uri}: {why}", code="unreadable", problems=read.problems)
-    return read
+    file_read = files.read_text(path, limit=files.JSON_LIMIT)
+    if file_read.text is None:
+        why = file_read.problems[0].message if file_read.problems else "The file does not exist."
+        raise RequestError(f"Cannot count {uri}: {why}", code="unreadable", problems=file_read.problems)
+    return file_read

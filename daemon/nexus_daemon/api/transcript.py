@@ -65,19 +65,21 @@ def page(scope: SessionScope, params: protocol.TranscriptParams) -> protocol.Tra
         limit=params.limit,
     )
     if excerpt is None:
-        about = protocol.Counter(counter.name, counter.exact)
+        counter_info = protocol.Counter(counter.name, counter.exact)
         return protocol.TranscriptResult(
-            params.session, thread="", messages=0, first=0, end=0, turns=[], counter=about
+            params.session, thread="", messages=0, first=0, end=0, turns=[], counter=counter_info
         )
     sent_positions, shortened = _sent_positions(scope, options) if excerpt.current else ([], [])
     in_force = conversation.state.compaction is not None and excerpt.current
-    summary, *later = conversation.positions if in_force else (None,)
+    summary, *later_positions = conversation.positions if in_force else (None,)
     return msgspec.structs.replace(
         page_of(excerpt, params.session, counter, conversation.counted),
         sent=list(sync.ranges(sent_positions)),
         shortened=shortened,
         summary=summary,
-        kept=[] if summary is None else list(sync.ranges(at for at in later if at < summary)),
+        kept=[]
+        if summary is None
+        else list(sync.ranges(position for position in later_positions if position < summary)),
     )
 
 
@@ -127,8 +129,8 @@ def _turn(
         first=turn.first,
         count=turn.messages,
         messages=[
-            _message(stored, turn.id, counts, counter, context=_for_people(context, covered))
-            for stored, context in zip_longest(turn.stored, contexts)
+            _message(stored_message, turn.id, counts, counter, context=_for_people(context, covered))
+            for stored_message, context in zip_longest(turn.stored, contexts)
         ],
         model=None if turn.model is None else visible_line(turn.model),
         compaction=turn.compaction,
@@ -142,22 +144,22 @@ def _turn(
 
 
 def _message(
-    stored: StoredMessage,
+    stored_message: StoredMessage,
     turn: str,
     counts: Counts,
     counter: TokenCounter,
     *,
     context: Any,
 ) -> protocol.TranscriptMessage:
-    message = stored.message
-    tokens, is_counted = _tokens(stored, turn, counts, counter)
+    message = stored_message.message
+    tokens, is_counted = _tokens(stored_message, turn, counts, counter)
     text, omitted = _clipped(text_of(readable(message)), MOST_TEXT)
     calls = [_call(call) for call in message.tool_calls[:MOST_CALLS]]
     content = content_of(message)
     is_exact = counter.exact and is_counted
     other_parts = [part for part in content if not _is_text(part)] if isinstance(content, list) else []
     return protocol.TranscriptMessage(
-        position=stored.position,
+        position=stored_message.position,
         role=message.role,
         text=text,
         tokens=tokens,
@@ -175,14 +177,16 @@ def _message(
 # ---------------------------------------------------------------- counts
 
 
-def _tokens(stored: StoredMessage, turn: str, counts: Counts, counter: TokenCounter) -> tuple[int, bool]:
+def _tokens(
+    stored_message: StoredMessage, turn: str, counts: Counts, counter: TokenCounter
+) -> tuple[int, bool]:
     """A message's tokens, and whether this counter counted them."""
-    if stored.counter == counter.name:
-        return stored.tokens, True
-    message = stored.message
+    if stored_message.counter == counter.name:
+        return stored_message.tokens, True
+    message = stored_message.message
     if len(text_of(message)) > MOST_COUNTED:
-        return stored.tokens, False
-    key = counter.name, turn, stored.position
+        return stored_message.tokens, False
+    key = counter.name, turn, stored_message.position
     tokens = counts.get(key)
     if tokens is None:
         tokens = count_message(counter, content_of(message), message.tool_calls, message.role)
@@ -228,13 +232,13 @@ def _is_text(part: Any) -> bool:
 def _label(part: Any) -> str:
     """Describe a content part in a few words."""
     kind = parts.read_part(part)
-    about = ""
+    source = ""
     if isinstance(kind, parts.ImagePart):
-        about = kind.media_type or kind.url
+        source = kind.media_type or kind.url
     elif isinstance(kind, parts.DocumentPart):
-        about = kind.title or kind.url
+        source = kind.title or kind.url
     name = parts.part_name(kind)
-    return redact(visible_line(f"{name} {about}".strip()[:200]))
+    return redact(visible_line(f"{name} {source}".strip()[:200]))
 
 
 def _for_people(value: Any, covered: dict[str, str]) -> Any:

@@ -28,14 +28,14 @@ async def init(client: "Connection", params: protocol.InitParams) -> protocol.In
             return plan, Scaffolded(tuple(path for path, _ in plan.create), plan.existing)
         return plan, scaffold(plan, umask=client.umask)
 
-    plan, done = await client.work(write)
+    plan, scaffolded = await client.work(write)
     if not params.preview:
         for window in client.daemon.windows.of(folder):
             window.reload.request("layers")
     uri = convert.path_to_uri
     return protocol.InitResult(
-        created=[uri(path) for path in done.created],
-        existing=[uri(path) for path in done.existing],
+        created=[uri(path) for path in scaffolded.created],
+        existing=[uri(path) for path in scaffolded.existing],
         adopted=[
             protocol.AdoptedServer(server.name, uri(server.path), list(server.variables))
             for server in plan.adopted

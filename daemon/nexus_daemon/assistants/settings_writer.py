@@ -31,23 +31,23 @@ _MOST_RECORDS = 1_000
 def read_settings(path: str) -> tuple[str, bytes | None]:
     """Return a settings file's real path and bytes, None without a file. SettingsError if unreadable."""
     real = files.real_path(path)
-    read = files.read_bytes(real, limit=LARGEST)
-    if read.status == "missing":
+    file_read = files.read_bytes(real, limit=LARGEST)
+    if file_read.status == "missing":
         return real, None
-    if read.data is None:
-        reason = read.problems[0].message if read.problems else read.status
+    if file_read.data is None:
+        reason = file_read.problems[0].message if file_read.problems else file_read.status
         raise SettingsError(f"{path}: {reason} Nothing was written.")
-    return real, read.data
+    return real, file_read.data
 
 
 def missing_directories(real: str) -> tuple[str, ...]:
     """The directories above a file that are not there, the innermost first."""
-    missing = []
+    directories = []
     directory = os.path.dirname(real)
     while directory != os.path.dirname(directory) and not os.path.lexists(directory):
-        missing.append(directory)
+        directories.append(directory)
         directory = os.path.dirname(directory)
-    return tuple(missing)
+    return tuple(directories)
 
 
 def write_change(change: SettingsChange) -> None:
@@ -129,11 +129,11 @@ class SetupRecords:
 
     def read(self) -> dict[str, FileRecord]:
         """All records; SettingsError if there is a file that is not what setup writes."""
-        read = files.read_bytes(self.path, limit=LARGEST)
-        if read.status == "missing":
+        file_read = files.read_bytes(self.path, limit=LARGEST)
+        if file_read.status == "missing":
             return {}
         try:
-            return decode_as(read.data or b"", dict[str, FileRecord])
+            return decode_as(file_read.data or b"", dict[str, FileRecord])
         except msgspec.MsgspecError as error:
             raise SettingsError(
                 f"{self.path} cannot be read ({error}): it says how to undo a setup. Restore it, "
@@ -142,12 +142,14 @@ class SetupRecords:
 
     def put(self, records: Sequence[tuple[str, FileRecord | None]]) -> None:
         """Set records, or with None remove them."""
-        stored = self.read()
+        stored_records = self.read()
         for real, record in records:
-            stored.pop(real, None)
+            stored_records.pop(real, None)
             if record is not None:
-                stored[real] = record
-        data = msgspec.json.format(msgspec.json.encode(dict(list(stored.items())[-_MOST_RECORDS:])), indent=1)
+                stored_records[real] = record
+        data = msgspec.json.format(
+            msgspec.json.encode(dict(list(stored_records.items())[-_MOST_RECORDS:])), indent=1
+        )
         try:
             write_file(self.path, data + b"\n")
         except OSError as error:

@@ -57,8 +57,8 @@ def _print(accuracies: Sequence[FamilyAccuracy]) -> None:
         ]
         since = UNKNOWN if accuracy.since is None else output.local_time(accuracy.since)[:10]
         figures = (f"{accuracy.conversations:,}/{accuracy.requests:,}", factor, *shares)
-        missing = [UNKNOWN] * (len(names) - len(figures))
-        table.add_row(visible_line(accuracy.family or DEFAULT_FAMILY), *figures, *missing, since)
+        padding = [UNKNOWN] * (len(names) - len(figures))
+        table.add_row(visible_line(accuracy.family or DEFAULT_FAMILY), *figures, *padding, since)
     output.console().print(table)
 
 

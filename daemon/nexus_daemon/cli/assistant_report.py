@@ -91,13 +91,13 @@ def event_line(report: SessionReport) -> str:
 def _head(report: SessionReport) -> Text:
     title = visible_line(redact(report.title or report.id))
     fork = report.fork_of and f"fork of {report.fork_of}"
-    about = " · ".join(filter(None, (report.model, report.version, report.folder, fork)))
+    subtitle = " · ".join(filter(None, (report.model, report.version, report.folder, fork)))
     return Text.assemble(
         (PROGRAMS[report.assistant].title, "bold"),
         "  ",
         title[:200],
         "\n",
-        (visible_line(about), "dim"),
+        (visible_line(subtitle), "dim"),
         overflow="ellipsis",
         no_wrap=True,
     )
@@ -140,11 +140,11 @@ def _window(report: SessionReport) -> Table:
 def _rows(parts: tuple[WindowPart, ...]) -> Iterator[tuple[str, str, int]]:
     """The rows of a window: the largest of each category, the rest of it as one."""
     for category in dict.fromkeys(part.category for part in parts):
-        listed = [part for part in parts if part.category == category]
-        few = listed if len(listed) <= FEW + 1 else listed[:FEW]
-        for part in few:
+        category_parts = [part for part in parts if part.category == category]
+        shown_parts = category_parts if len(category_parts) <= FEW + 1 else category_parts[:FEW]
+        for part in shown_parts:
             yield category, _label(part), part.tokens
-        other_parts = listed[len(few) :]
+        other_parts = category_parts[len(shown_parts) :]
         if other_parts:
             yield category, f"{len(other_parts)} others", sum(part.tokens for part in other_parts)
 
@@ -176,16 +176,19 @@ def _facts(report: SessionReport, now: float) -> Table:
 
 def _listed_facts(report: SessionReport, now: float) -> Iterator[tuple[str, Text]]:
     yield from _cache(report, now)
-    for at, miss in enumerate(report.misses[-LAST_MISSES:]):
+    for index, miss in enumerate(report.misses[-LAST_MISSES:]):
         words = f"{_clock(miss.at)}  {_written(miss)}"
         if miss.cost_usd:
             words += f", {_dollars(miss.cost_usd)} more than from the cache"
-        yield ("" if at else "missed"), Text(visible_line(words), "" if miss.cause == "first" else "yellow")
+        yield (
+            ("" if index else "missed"),
+            Text(visible_line(words), "" if miss.cause == "first" else "yellow"),
+        )
     yield "cost", Text(_cost(report))
     if report.lacks:
         yield "", Text(f"not included: {_lacks(report.lacks)}", "yellow")
-    for at, compaction in enumerate(report.compactions[-2:]):
-        yield ("" if at else "compacted"), Text(_compaction(compaction))
+    for index, compaction in enumerate(report.compactions[-2:]):
+        yield ("" if index else "compacted"), Text(_compaction(compaction))
     if report.compactions:
         yield from _dropped(report.compactions[-1].dropped)
     partial = _partial(report)
@@ -233,26 +236,26 @@ def _cause(miss: CacheMiss) -> str:
 def _cost(report: SessionReport) -> str:
     total = report.total
     cached = f", {total.cache_read / total.sent:.0%} of it from the cache" if total.sent else ""
-    about = f" (≈{report.estimated:,} of them by their text)" if report.estimated else ""
-    sent_text = f"{total.sent:,} tokens sent{cached}, {total.output:,} answered{about}"
+    estimate_note = f" (≈{report.estimated:,} of them by their text)" if report.estimated else ""
+    sent_text = f"{total.sent:,} tokens sent{cached}, {total.output:,} answered{estimate_note}"
     if report.cost_usd is None:
         return f"no price is known for {visible_line(report.model or 'the model')}; {sent_text}"
-    by = {
+    cost_origin = {
         "program": f"as {PROGRAMS[report.assistant].title} says",
         "nexus": f"by list prices of {prices_date()}",
         "both": f"as {PROGRAMS[report.assistant].title} says, what came later by list prices",
         None: "",
     }[report.cost_origin]
     missed = f"; {_dollars(report.missed_usd)} for misses of the cache" if report.missed_usd else ""
-    return f"{_at_least(report.cost_usd, report.lacks)} {by}{missed}; {sent_text}"
+    return f"{_at_least(report.cost_usd, report.lacks)} {cost_origin}{missed}; {sent_text}"
 
 
 def _lacks(lacks: Mapping[str, int]) -> str:
-    """What a sum does not include."""
-    named = (
+    """List what a sum leaves out."""
+    reason_texts = (
         f"{reason} ({counted(count, 'request')})" if count else reason for reason, count in lacks.items()
     )
-    return "; ".join(map(visible_line, named))
+    return "; ".join(map(visible_line, reason_texts))
 
 
 def _compaction(compaction: CompactionReport) -> str:
@@ -277,11 +280,11 @@ def _dropped(dropped: DroppedItems | None) -> Iterator[tuple[str, Text]]:
         items: tuple[str, ...] = getattr(dropped, kind)
         if items:
             quote = "“{}”" if kind in ("instructions", "tasks") else "{}"
-            few = ", ".join(quote.format(" ".join(item.split())[:80]) for item in items[:MOST_ITEMS])
-            more = " …" if dropped.counts.get(kind, len(items)) > MOST_ITEMS else ""
+            shown_items = ", ".join(quote.format(" ".join(item.split())[:80]) for item in items[:MOST_ITEMS])
+            ellipsis = " …" if dropped.counts.get(kind, len(items)) > MOST_ITEMS else ""
             count = counted(dropped.counts.get(kind, len(items)), noun)
             style = "red" if kind in ("instructions", "tasks") else ""
-            yield name, Text(visible_line(f"{count}: {few}{more}"), style)
+            yield name, Text(visible_line(f"{count}: {shown_items}{ellipsis}"), style)
             name = ""
 
 
@@ -375,9 +378,9 @@ def _dollars(cost: float | None) -> str:
     return f"${cost:,.2f}" if cost >= 0.1 or cost == 0 else f"${cost:.4f}"
 
 
-def _clock(at: float) -> str:
+def _clock(time_s: float) -> str:
     """The time of day, of another day with the date."""
-    moment, today = time.localtime(at), time.localtime()
+    moment, today = time.localtime(time_s), time.localtime()
     is_today = moment[:3] == today[:3]
     return time.strftime("%H:%M:%S" if is_today else "%Y-%m-%d %H:%M", moment)
 

@@ -109,8 +109,8 @@ def _check_folder(folder: Path, path: Path, options: argparse.Namespace) -> int:
     """Print the problems of what Nexus and other assistants read. RequestError for an unknown agent."""
     alone = options.agent is None and not output.is_read_by_person()
     inputs = load_inputs()
-    counted = workspace_inputs(inputs) if alone else inputs
-    checked = check_agents.check_agents(read(folder, counted), counted, only=options.agent)
+    counted_inputs = workspace_inputs(inputs) if alone else inputs
+    checked = check_agents.check_agents(read(folder, counted_inputs), counted_inputs, only=options.agent)
     if alone:
         programs = check_assistant.check_project(folder)
     else:
@@ -156,17 +156,17 @@ def with_programs(snapshot: Snapshot, programs: AssistantCheck, *, alone: bool) 
 
 def _tell_of_user_files(project: "Project", snapshot: Snapshot) -> None:
     """Mention the problems of the user's own files, which are not the repository's."""
-    wrong = [
+    user_problems = [
         problem
         for problem in snapshot.problems
         if problem.severity <= Severity.WARNING and not project.contains(problem.path)
     ]
-    if wrong:
-        other_file_count = len({problem.path for problem in wrong}) - 1
-        where = wrong[0].path + (
+    if user_problems:
+        other_file_count = len({problem.path for problem in user_problems}) - 1
+        paths_text = user_problems[0].path + (
             f" and {output.counted(other_file_count, 'other file')}" if other_file_count else ""
         )
-        text = f"{describe_counts(wrong)} in {where} of yours do not count here."
+        text = f"{describe_counts(user_problems)} in {paths_text} of yours do not count here."
         output.complain("check", f"{text} On a terminal, nexus check shows them.")
 
 
@@ -179,8 +179,8 @@ def _of_file(file: Path, problems: Sequence[Problem]) -> tuple[Problem, ...]:
 def _summary_of_file(file: Path, folder: Path, problems: Sequence[Problem]) -> str:
     current = current_directory()
     counts = f"{describe_counts(problems)} in {short_path(str(file), current)} alone."
-    where = "" if str(folder) == current else f" {shlex.quote(str(folder))}"
-    return f"{counts} The whole folder: nexus check{where}\n"
+    path_argument = "" if str(folder) == current else f" {shlex.quote(str(folder))}"
+    return f"{counts} The whole folder: nexus check{path_argument}\n"
 
 
 def _check_assistant(folder: Path, path: Path, options: argparse.Namespace) -> int:
@@ -221,8 +221,8 @@ def _check_assistant(folder: Path, path: Path, options: argparse.Namespace) -> i
     )
     if options.format in ("text", LINES):
         _print_problems(problems, checked.layers.texts, checked, options)
-        where = f"{output.counted(checked.files, 'file')} {checked.readers}"
-        counts = f"{describe_counts(checked.problems)} in {where}.\n"
+        scope_text = f"{output.counted(checked.files, 'file')} {checked.readers}"
+        counts = f"{describe_counts(checked.problems)} in {scope_text}.\n"
         if file is not None:
             counts = _summary_of_file(file, folder, checked.problems)
         notes = _note_of_user_files(checked.problems, project) + _note_of_silenced(heard.silenced, options)
@@ -317,8 +317,8 @@ def _summary(snapshot: Snapshot, problems: Sequence[Problem], readers: str, prog
     if programs.profiles:
         titles = [profile.assistant.title for profile in programs.profiles]
         last_title = f" and {titles[-1]}" if titles[1:] else titles[-1]
-        theirs = f"what is read by {', '.join(titles[:-1])}{last_title}"
-        counts = f"{counts}, and in {theirs}" if programs.covers_nexus else theirs
+        programs_text = f"what is read by {', '.join(titles[:-1])}{last_title}"
+        counts = f"{counts}, and in {programs_text}" if programs.covers_nexus else programs_text
     return f"{describe_counts(snapshot.problems)} in {counts}.\n" + _window_note(snapshot, problems)
 
 

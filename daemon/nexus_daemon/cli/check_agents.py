@@ -43,10 +43,14 @@ def check_agents(folder: Snapshot, inputs: LoadInputs, *, only: str | None = Non
     """
     names, unread = _defined(folder)
     if only is not None and only not in (MAIN, *names):
-        near = fixes.meant(only, names)
-        hint = f"did you mean {near!r}?" if near else f"agents: {', '.join((MAIN, *names[:MOST_AGENTS]))}."
+        suggestion = fixes.meant(only, names)
+        hint = (
+            f"did you mean {suggestion!r}?"
+            if suggestion
+            else f"agents: {', '.join((MAIN, *names[:MOST_AGENTS]))}."
+        )
         raise RequestError(f"{folder.folder} has no agent {only!r}; {hint}", code="unknown-agent")
-    chosen = names[:MOST_AGENTS] if only is None else [name for name in names if name == only]
+    chosen_names = names[:MOST_AGENTS] if only is None else [name for name in names if name == only]
     covers_folder = only is None or only == MAIN
     variants = [
         previews.unread_variant(path, is_agent=agent in names)
@@ -59,12 +63,12 @@ def check_agents(folder: Snapshot, inputs: LoadInputs, *, only: str | None = Non
         notes.append(
             f"Only {MOST_AGENTS} of the {len(names):,} agents are checked. Use --agent to check another."
         )
-    for name, view, refused in _views(folder, chosen, inputs):
+    for name, view, refused in _views(folder, chosen_names, inputs):
         views.append(view)
         if refused is not None:
             notes.append(f"{name!r} is checked as if it worked in {folder.folder}: {refused}")
     return AgentChecks(
-        _together(folder, views, variants), _readers(chosen, covers_folder=covers_folder), tuple(notes)
+        _together(folder, views, variants), _readers(chosen_names, covers_folder=covers_folder), tuple(notes)
     )
 
 
@@ -110,7 +114,7 @@ def _views(
             yield name, load(folder.folder, in_folder, previous=folder, changed=()), str(error)
 
 
-def _together(folder: Snapshot, views: Sequence[Snapshot], more: Iterable[Problem]) -> Snapshot:
+def _together(folder: Snapshot, views: Sequence[Snapshot], more_problems: Iterable[Problem]) -> Snapshot:
     """One snapshot with everything in the views, and these problems; earlier views win."""
     texts: dict[str, str] = {}
     for view in views:
@@ -118,7 +122,7 @@ def _together(folder: Snapshot, views: Sequence[Snapshot], more: Iterable[Proble
     layers = msgspec.structs.replace(
         folder.layers, layers=tuple(_layers(view.layers.layers for view in views)), texts=texts
     )
-    return msgspec.structs.replace(folder, layers=layers, problems=(*_once(views), *more))
+    return msgspec.structs.replace(folder, layers=layers, problems=(*_once(views), *more_problems))
 
 
 def _layers(views: Iterable[Sequence[Layer]]) -> Iterator[Layer]:

@@ -59,14 +59,18 @@ def check_in_use(folder: Path, snapshot: Snapshot, *, counted: bool) -> tuple["F
     """
     from nexus_context.assistants.tracking import problems_in_use
 
-    disk, where = Disk(), surroundings_of(folder)
-    surroundings = Surroundings(disk.real(where.folder), where.user_home, where.environ)
+    disk, given_surroundings = Disk(), surroundings_of(folder)
+    surroundings = Surroundings(
+        disk.real(given_surroundings.folder), given_surroundings.user_home, given_surroundings.environ
+    )
     return problems_in_use.check_in_use(surroundings, disk, snapshot.effective, counted=counted)
 
 
 def _of_project(folder: Path, names: Sequence[str]) -> AssistantCheck:
-    where, disk = surroundings_of(folder), Disk()
-    surroundings = Surroundings(disk.real(where.folder), where.user_home, {}, trusted=True)
+    given_surroundings, disk = surroundings_of(folder), Disk()
+    surroundings = Surroundings(
+        disk.real(given_surroundings.folder), given_surroundings.user_home, {}, trusted=True
+    )
     names = [name for name in names if is_set_up(name, surroundings, disk)]
     if not names:
         return gather(folder, ())

@@ -63,10 +63,10 @@ def arguments(command: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     folder = folder_of(absolute(options.folder))
     if folder is None or (options.what is None) == (options.file is None):
-        wrong = (
+        complaint = (
             "name what to explain, or a script with --file" if folder else f"{options.folder} does not exist"
         )
-        output.complain("explain", f"{wrong}.")
+        output.complain("explain", f"{complaint}.")
         return 2
     requested_views = {None: None, ALL: VIEWS}.get(options.assistant, (options.assistant,))
     try:
@@ -117,11 +117,11 @@ def _run_script(options: argparse.Namespace, scene: Scene, requested_views: Sequ
 
 
 def _script(path: str) -> str:
-    read = files.read_text(str(absolute(path)), limit=files.PROMPT_LIMIT)
-    if read.text is None:
-        why = read.problems[0].message if read.problems else "The file does not exist."
+    file_read = files.read_text(str(absolute(path)), limit=files.PROMPT_LIMIT)
+    if file_read.text is None:
+        why = file_read.problems[0].message if file_read.problems else "The file does not exist."
         raise RequestError(f"{path}: {why}", code="unreadable-script")
-    return read.text
+    return file_read.text
 
 
 def _print_script(explanation: Explanation, disk: Disk) -> None:

@@ -56,8 +56,10 @@ def folder_of(path: Path) -> Path | None:
     folder = path if is_dir(str(path)) else path.parent
     if folder.name in DOT_DIRECTORIES:
         return folder.parent
-    around = [directory.parent for directory in reversed(folder.parents) if directory.name in DOT_DIRECTORIES]
-    return next((directory for directory in around if _reads_in(directory, folder)), folder)
+    configured_folders = [
+        directory.parent for directory in reversed(folder.parents) if directory.name in DOT_DIRECTORIES
+    ]
+    return next((directory for directory in configured_folders if _reads_in(directory, folder)), folder)
 
 
 def _reads_in(folder: Path, directory: Path) -> bool:

@@ -61,13 +61,13 @@ def _print_problems(
     """The worst problems, and how many there are."""
     worst = sorted(problems, key=importance)[:WORST]
     print_lines(worst, texts, minders)
-    more = "" if len(problems) <= WORST else f", of which these {WORST} are the worst"
-    output.line(f"{check.describe_counts(problems)}{more}.")
+    selection_note = "" if len(problems) <= WORST else f", of which these {WORST} are the worst"
+    output.line(f"{check.describe_counts(problems)}{selection_note}.")
 
 
 def _next_command(path: str, *, has_problems: bool, runs: bool) -> str:
     """The command that says more."""
-    where = "" if path == "." else f" {path}"
+    path_argument = "" if path == "." else f" {path}"
     if has_problems:
-        return f"nexus check{where}"
-    return f"nexus watch{where}" if runs else f"nexus show --for all{where}"
+        return f"nexus check{path_argument}"
+    return f"nexus watch{path_argument}" if runs else f"nexus show --for all{path_argument}"

@@ -143,14 +143,14 @@ def run_list(options: argparse.Namespace) -> int:
     with reading("memory", folder) as client:
         session = None if options.session is None else client.find_session(options.session).session
         params = protocol.MemoryListParams(client.uri, session=session, limit=options.limit)
-        listed = client.ask(memory.list_entries, params)
+        result = client.ask(memory.list_entries, params)
     if options.json:
-        output.json_value(msgspec.to_builtins(listed))
+        output.json_value(msgspec.to_builtins(result))
         return 0
-    if not listed.important and not listed.summaries:
+    if not result.important and not result.summaries:
         output.complain("memory", _nothing(session or folder))
-    _print("Exchanges that matter (L2)", listed.important)
-    _print("Summaries (L3)", listed.summaries)
+    _print("Exchanges that matter (L2)", result.important)
+    _print("Summaries (L3)", result.summaries)
     return 0
 
 

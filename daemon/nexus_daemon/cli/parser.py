@@ -75,9 +75,9 @@ class _Parser(argparse.ArgumentParser):
         if action.choices is not None and value not in action.choices:
             from difflib import get_close_matches  # for mistakes only
 
-            near = get_close_matches(str(value), map(str, action.choices), 1)
-            if near:
-                raise argparse.ArgumentError(action, f"{value!r} is unknown; did you mean {near[0]}?")
+            suggestions = get_close_matches(str(value), map(str, action.choices), 1)
+            if suggestions:
+                raise argparse.ArgumentError(action, f"{value!r} is unknown; did you mean {suggestions[0]}?")
         super()._check_value(action, value)
 
     def error(self, message: str) -> NoReturn:

@@ -78,19 +78,19 @@ def _plan(options: argparse.Namespace, records: dict[str, FileRecord]) -> list[S
     # undo looks for everything that a setup may have written
     setup = WITH_SETUP[options.assistant].setup
     memory = options.memory or (options.undo and setup.prompt_event is not None)
-    chosen = SetupChoices(_nexus_command(options), options.scope, memory=memory)
+    choices = SetupChoices(_nexus_command(options), options.scope, memory=memory)
     comment = (
         f"Written by `nexus setup {options.assistant}`; `nexus setup {options.assistant} --undo` removes it."
     )
     changes = []
-    for file in setup.list_files(chosen, place):
+    for file in setup.list_files(choices, place):
         real, data = read_settings(file.path)
         record = records.get(real)
-        present = PresentFile(file, real, data, record)
+        present_file = PresentFile(file, real, data, record)
         if options.undo:
-            changes.append(plan_undo(present))
+            changes.append(plan_undo(present_file))
             continue
-        change = plan_setup(present, comment=comment)
+        change = plan_setup(present_file, comment=comment)
         if change.record is not None and record is None:
             directories = missing_directories(real)
             change = msgspec.structs.replace(

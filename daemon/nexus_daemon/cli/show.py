@@ -126,20 +126,20 @@ def _conversation_arguments(command: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     folder = folder_of(absolute(options.path))
-    wrong = show_agents.wrong_usage(options) or show_turn.wrong_usage(options)
+    complaint = show_agents.wrong_usage(options) or show_turn.wrong_usage(options)
     if options.assistant not in (None, NEXUS):
-        wrong = wrong or assistant_option.wrong_usage(options)
+        complaint = complaint or assistant_option.wrong_usage(options)
     if folder is None:
-        wrong = f"{options.path} does not exist."
-    if folder is None or wrong is not None:
-        output.complain("show", f"{wrong}")
+        complaint = f"{options.path} does not exist."
+    if folder is None or complaint is not None:
+        output.complain("show", f"{complaint}")
         return 2
     if options.assistant not in (None, NEXUS):
         return _show_assistant(folder, options)
     try:
         with reading("show", folder) as client:
-            chosen = _choose_view(client, options)
-            if chosen is None:
+            chosen_view = _choose_view(client, options)
+            if chosen_view is None:
                 return _show(client, folder, options)
     except _UnreadableError:
         return 1
@@ -152,7 +152,7 @@ def run(options: argparse.Namespace) -> int:
             )
         output.complain("show", message)
         return 2 if error.code == show_turn.WRONG_USAGE else 1
-    options.assistant = chosen
+    options.assistant = chosen_view
     return _show_assistant(folder, options)
 
 
@@ -181,13 +181,13 @@ def _choose_view(client: FolderClient, options: argparse.Namespace) -> str | Non
             (view_info for view_info in (first_view, *other_views) if view_info.name != NEXUS), None
         )
         if used_view is not None:
-            more = f"{used_view.title}: {used_view.reason}; --for {used_view.name} shows what it reads"
-            output.complain("show", f"this is Nexus's own prompt. {more}.")
+            hint = f"{used_view.title}: {used_view.reason}; --for {used_view.name} shows what it reads"
+            output.complain("show", f"this is Nexus's own prompt. {hint}.")
         return None
     if other_views:
         other_view = next((view_info for view_info in other_views if view_info.name == NEXUS), other_views[0])
-        more = f"--for {other_view.name} shows {other_view.title}, --for all who reads what"
-        output.line(f"{first_view.title}: {first_view.reason}. {more}.")
+        hint = f"--for {other_view.name} shows {other_view.title}, --for all who reads what"
+        output.line(f"{first_view.title}: {first_view.reason}. {hint}.")
     return None if first_view.name == NEXUS else first_view.name
 
 
@@ -205,20 +205,20 @@ def _show(client: FolderClient, folder: Path, options: argparse.Namespace) -> in
     if options.diff is not None:
         return _compare(client, options, view)
     event, tools = show_turn.event_of(options.event), show_turn.tools_of(options.tools)
-    opened = None if options.messages is None else _open_transcript(options)
+    transcript = None if options.messages is None else _open_transcript(options)
     if options.memory:
         from nexus_daemon.cli.knowledge import settled_status
 
         with suppress(RequestError):  # what fails is told with the turn
             settled_status(client)
-    request = _request(client, options, view, event=event, tools=tools, opened=opened)
+    request = _request(client, options, view, event=event, tools=tools, opened=transcript)
     assembled = client.ask(context.assemble, request)
     _warn(client, assembled, options)
     if options.format != "text":
         output.json_value(_as_json(assembled))
-        return 1 if opened is not None and opened.partial else 0
-    if opened is not None:
-        return _print_transcript(opened, assembled, options)
+        return 1 if transcript is not None and transcript.partial else 0
+    if transcript is not None:
+        return _print_transcript(transcript, assembled, options)
     if options.layers:
         from nexus_daemon.cli import tables
 
@@ -236,12 +236,12 @@ def _open_transcript(options: argparse.Namespace) -> "show_messages.Opened":
     from nexus_daemon.cli import show_messages
 
     try:
-        opened = show_messages.open_transcript(options.messages, options.conversation)
+        transcript = show_messages.open_transcript(options.messages, options.conversation)
     except show_messages.WrongUsage as error:
         raise RequestError(f"{error}", code=show_turn.WRONG_USAGE) from None
-    if opened is None:
+    if transcript is None:
         raise _UnreadableError
-    return opened
+    return transcript
 
 
 def _request(
@@ -351,11 +351,13 @@ def _warn(client: FolderClient, assembled: protocol.AssembledContext, options: a
         noun = "error" if errors == 1 else "errors"
         hypothetical = options.folder is not None or options.role is not None  # an agent that does not exist
         path = assembled.workspace_path if hypothetical else options.path
-        where = "" if path == "." else f" {shlex.quote(path)}"
-        output.complain("show", f"{errors} {noun} in this folder's files: run nexus check{where}")
+        path_argument = "" if path == "." else f" {shlex.quote(path)}"
+        output.complain("show", f"{errors} {noun} in this folder's files: run nexus check{path_argument}")
     if options.model and not get_model_limits(options.model, _models(client)).known:
-        near = fixes.meant(options.model.rpartition("/")[2], model_names())
-        guess = "its window is a guess, counts are estimates" + (f"; did you mean {near}?" if near else "")
+        suggestion = fixes.meant(options.model.rpartition("/")[2], model_names())
+        guess = "its window is a guess, counts are estimates" + (
+            f"; did you mean {suggestion}?" if suggestion else ""
+        )
         output.complain("show", f"{options.model} is not a known model: {guess}")
 
 
@@ -378,14 +380,14 @@ def _print_transcript(
     return 1 if opened.partial else 0
 
 
-def _print_usage(spent: protocol.TokenUsage) -> int:
+def _print_usage(token_usage: protocol.TokenUsage) -> int:
     """Print the table of tokens; the exit code is 1 if the request does not fit."""
     from nexus_daemon.cli import tables
 
-    tables.print_usage(spent)
-    if spent.over:
-        tables.print_overflow(spent)
-    return 1 if spent.over else 0
+    tables.print_usage(token_usage)
+    if token_usage.over:
+        tables.print_overflow(token_usage)
+    return 1 if token_usage.over else 0
 
 
 def _last_message(assembled: protocol.AssembledContext) -> str:

@@ -90,8 +90,8 @@ def check_agent(client: FolderClient, view: protocol.ViewAs) -> None:
     name = view.agent_id
     if name is None or any((view.cwd, view.role, view.task)):
         return
-    about = protocol.AgentViewParams(client.uri)
-    configured = client.ask(config.effective, about).config.get("agents") or {}
+    view_params = protocol.AgentViewParams(client.uri)
+    configured = client.ask(config.effective, view_params).config.get("agents") or {}
     if name in configured:
         return
     layers = client.ask(context.layers, protocol.LayersParams(client.uri, view_as=view)).layers

@@ -55,21 +55,26 @@ def _print_comparison(profile: Profile, surroundings: Surroundings, *, is_wanted
         return
     paths = [part.path for part in profile.parts if part.path is not None and part.scope not in LISTED]
     comparison = loaded_files.compare(session, paths)
-    at = output.local_time(datetime.fromtimestamp(session.at, UTC).isoformat())
+    loaded_at = output.local_time(datetime.fromtimestamp(session.at, UTC).isoformat())
     for file in comparison.unexpected:
         why = f"{file.reason}, from {file.parent}" if file.parent else file.reason
         output.complain(
-            "show", f"the session of {at} loaded {file.path} ({why}), although its profile does not list it."
+            "show",
+            f"the session of {loaded_at} loaded {file.path} ({why}), although its profile does not list it.",
         )
     for path in comparison.absent:
-        output.complain("show", f"the session of {at} did not load {path}, although its profile lists it.")
+        output.complain(
+            "show", f"the session of {loaded_at} did not load {path}, although its profile lists it."
+        )
     if comparison.agrees and is_wanted:
-        output.line(f"Confirmed by a session of {profile.assistant.title} at {at}: it loaded these files.")
+        output.line(
+            f"Confirmed by a session of {profile.assistant.title} at {loaded_at}: it loaded these files."
+        )
 
 
 def _warn(profile: Profile, options: argparse.Namespace) -> None:
     cuts = [part for part in profile.parts if part.cut is not None]
-    where = "" if options.path == "." else f" {shlex.quote(options.path)}"
+    path_argument = "" if options.path == "." else f" {shlex.quote(options.path)}"
     for part in cuts:
         if part.cut is not None:
             lines = f"lines {part.cut.first_line:,}–{part.cut.last_line:,} are never read"
@@ -77,7 +82,7 @@ def _warn(profile: Profile, options: argparse.Namespace) -> None:
     problems = sum(problem.severity <= Severity.WARNING for problem in profile.problems)
     if problems and not cuts:
         count = output.counted(problems, "problem")
-        output.complain("show", f"{count}: run nexus check --for {profile.assistant.name}{where}")
+        output.complain("show", f"{count}: run nexus check --for {profile.assistant.name}{path_argument}")
 
 
 def _title(profile: Profile) -> str:
@@ -99,8 +104,8 @@ def _print_text(profile: Profile, *, with_source: bool) -> None:
         output.line(f"── {_title(profile)}")
     for block in profile.blocks:
         tokens = sum(part.tokens for part in block.parts)
-        more = "" if block.complete else "; the assistant adds text of its own"
-        output.line(f"── {block.kind}, in the {PLACES[block.place]} ({mark}{tokens:,} tokens{more})")
+        addition = "" if block.complete else "; the assistant adds text of its own"
+        output.line(f"── {block.kind}, in the {PLACES[block.place]} ({mark}{tokens:,} tokens{addition})")
         text = "".join(_sourced(profile, block)) if with_source else block.text
         output.data(text if text.endswith("\n") else text + "\n")
     if not profile.blocks:
@@ -110,8 +115,10 @@ def _print_text(profile: Profile, *, with_source: bool) -> None:
             f"── {profile.assistant.title} sends nothing of this folder's files; write {name} to begin that"
         )
     if with_source:
-        for later in profile.later:
-            output.line(f"── later: {later.path} ({mark}{later.tokens:,} tokens): sent {later.when}")
+        for later_file in profile.later:
+            output.line(
+                f"── later: {later_file.path} ({mark}{later_file.tokens:,} tokens): sent {later_file.when}"
+            )
         for ignored in profile.ignored:
             output.line(f"── not read: {ignored.path}: {ignored.reason}")
 
@@ -149,8 +156,8 @@ def _print_tokens(profile: Profile) -> None:
     out = output.console()
     tables.print_sentence(out, _title(profile))
     out.print(table)
-    for later in profile.later:
-        text = f"{profile.shorten(later.path)} ({mark}{later.tokens:,} tokens) is sent {later.when}"
+    for file in profile.later:
+        text = f"{profile.shorten(file.path)} ({mark}{file.tokens:,} tokens) is sent {file.when}"
         out.print(Text.assemble(("later ", "yellow"), visible_line(text)), soft_wrap=not out.is_terminal)
 
 
@@ -165,9 +172,9 @@ def _print_layers(profile: Profile) -> None:
             status = "sent" if part.cut is None else f"cut from line {part.cut.first_line:,} on"
             name = profile.shorten(part.path)
             table.add_row(part.scope, f"@{name}" if part.importer else name, status, f"{mark}{part.tokens:,}")
-    for later in profile.later:
-        name = profile.shorten(later.path)
-        table.add_row(later.scope, name, f"sent {later.when}", f"{mark}{later.tokens:,}")
+    for later_file in profile.later:
+        name = profile.shorten(later_file.path)
+        table.add_row(later_file.scope, name, f"sent {later_file.when}", f"{mark}{later_file.tokens:,}")
     out = output.console()
     tables.print_sentence(out, _title(profile))
     out.print(table)
@@ -200,9 +207,12 @@ def _print_all(surroundings: Surroundings, options: argparse.Namespace) -> int:
     for profile in result.profiles:
         mark = "" if profile.exact else "≈"
         cells = [_cell(row.uses[profile.assistant.name]) for row in result.files]
-        around = sum(part.tokens for part in profile.parts if part.path is None)
+        surrounding_tokens = sum(part.tokens for part in profile.parts if part.path is None)
         own_tokens, request_tokens = profile.own_tokens, profile.request_tokens
-        cells += [f"{mark}{around:,}" if around else "–", "?" if own_tokens is None else f"≈{own_tokens:,}"]
+        cells += [
+            f"{mark}{surrounding_tokens:,}" if surrounding_tokens else "–",
+            "?" if own_tokens is None else f"≈{own_tokens:,}",
+        ]
         total = f"{mark}{profile.total:,} + ?" if request_tokens is None else f"≈{request_tokens:,}"
         columns.append(Column(profile.assistant.title, cells, justify="right", footer=total))
     out = output.console()

@@ -71,19 +71,19 @@ def open_transcript(name: str, choice: str | None) -> Opened | None:
     if name == "-":
         data = sys.stdin.buffer.read(LIMIT + 1)
     else:
-        read = files.read_bytes(invocation.current().absolute(name), limit=LIMIT)
-        if read.status == "missing":
+        file_read = files.read_bytes(invocation.current().absolute(name), limit=LIMIT)
+        if file_read.status == "missing":
             raise WrongUsage(f"{name} does not exist.")
-        if any(problem.code == "layer.not-a-file" for problem in read.problems):
+        if any(problem.code == "layer.not-a-file" for problem in file_read.problems):
             kind = (
                 "a directory" if files.is_dir(invocation.current().absolute(name)) else "not a regular file"
             )
             raise WrongUsage(f"{name} is {kind}; give a file, or - for standard input.")
-        for problem in read.problems:
+        for problem in file_read.problems:
             output.complain("show", f"{name}: {problem.message}")
-        if read.data is None:
+        if file_read.data is None:
             return None
-        data = read.data
+        data = file_read.data
     transcript = read_transcript(data, label)
     _print_problems(label, transcript)
     if not transcript.conversations:
@@ -225,20 +225,22 @@ def _row(message: protocol.ExplainedMessage, mark: str) -> _Row:
     return _Row(message.text, message.tokens, message.role, number=number, mark=remark)
 
 
-def _why(cut: protocol.ExplainedCut, spent: protocol.TokenUsage) -> str:
+def _why(cut: protocol.ExplainedCut, token_usage: protocol.TokenUsage) -> str:
     """How much is not sent and why; where it was cut, and how far."""
     reserve = (
-        f" of {spent.limit:,}, with {spent.reserved:,} reserved for the answer" if spent.reserved else ""
+        f" of {token_usage.limit:,}, with {token_usage.reserved:,} reserved for the answer"
+        if token_usage.reserved
+        else ""
     )
-    mark = "" if spent.counter.exact else "≈"
+    mark = "" if token_usage.counter.exact else "≈"
     if cut.strategy == "recency":
         aim = "to the last turns"
     else:
-        where = "the start of" if cut.starts_turn else "a place within"
-        aim = f"at {where} a turn, to at most {100 * cut.target:g} % of what is available"
+        cut_place = "the start of" if cut.starts_turn else "a place within"
+        aim = f"at {cut_place} a turn, to at most {100 * cut.target:g} % of what is available"
     return (
         f"{output.counted(cut.messages, 'message')}, {mark}{cut.tokens:,} tokens not sent: "
-        f"the whole is {mark}{cut.whole_tokens:,}, available are {spent.available:,}{reserve}; "
+        f"the whole is {mark}{cut.whole_tokens:,}, available are {token_usage.available:,}{reserve}; "
         f"cut {aim} ({cut.strategy})"
     )
 

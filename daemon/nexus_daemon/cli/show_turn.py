@@ -91,13 +91,13 @@ def tools_of(name: str | None) -> list[dict[str, Any]]:
 
 
 def _text(name: str) -> str:
-    read = read_text(invocation.current().absolute(name), limit=MOST_BYTES)
-    if read.status == "missing":
+    file_read = read_text(invocation.current().absolute(name), limit=MOST_BYTES)
+    if file_read.status == "missing":
         raise RequestError(f"{name} does not exist.", code=WRONG_USAGE)
-    if read.text is None or read.problems:
-        reason = read.problems[0].message if read.problems else "It cannot be read."
+    if file_read.text is None or file_read.problems:
+        reason = file_read.problems[0].message if file_read.problems else "It cannot be read."
         raise RequestError(f"{name}: {reason}", code="unreadable")
-    return read.text
+    return file_read.text
 
 
 def _json(text: str, label: str) -> Any:

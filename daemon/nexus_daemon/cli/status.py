@@ -62,13 +62,13 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _ask(running: Place, environ: Mapping[str, str]) -> dict[str, Any]:
-    about = {"pid": client.lock_owner(running)}
+    process_info = {"pid": client.lock_owner(running)}
     try:
         greeted = client.connect(running, client.fields_for("status", running, environ), timeout_s=ANSWER_S)
     except NoSharedDaemonError as error:
-        return {**about, "error": str(error)}
+        return {**process_info, "error": str(error)}
     if greeted is None:
-        return {**about, "error": "it is starting or ending"}
+        return {**process_info, "error": "it is starting or ending"}
     greeted.socket.close()
     state: dict[str, Any] = msgspec.json.decode(greeted.reply.get("state"))
     return state
@@ -99,7 +99,7 @@ def _state(snapshot: Snapshot) -> dict[str, Any]:
     layers = [
         layer for layer in snapshot.layers.layers if any(file.status != "missing" for file in layer.files)
     ]
-    spent = usage_of(snapshot, ContextManager())
+    token_usage = usage_of(snapshot, ContextManager())
     counts = [sum(problem.severity == level for problem in snapshot.problems) for level in (_ERROR, _WARNING)]
     return {
         "version": __version__,
@@ -111,11 +111,11 @@ def _state(snapshot: Snapshot) -> dict[str, Any]:
         "errors": counts[0],
         "warnings": counts[1],
         "tokens": {
-            "total": spent.total,
-            "available": spent.available,
-            "model": spent.model,
-            "counter": spent.counter,
-            "exact": spent.exact,
+            "total": token_usage.total,
+            "available": token_usage.available,
+            "model": token_usage.model,
+            "counter": token_usage.counter,
+            "exact": token_usage.exact,
         },
         "provider": _provider(snapshot),
         "ledger": _ledger(snapshot),

@@ -50,8 +50,11 @@ def describe(status: object, *, now: float) -> str:
     """The line for a status; `now` in seconds since 1970."""
     window, cache = _table(status, "context_window"), _table(status, "prompt_cache")
     usage = _table(window, "current_usage")
-    read, written = _number(usage, "cache_read_input_tokens"), _number(usage, "cache_creation_input_tokens")
-    sent_tokens = _number(usage, "input_tokens") + read + written
+    cache_read, cache_written = (
+        _number(usage, "cache_read_input_tokens"),
+        _number(usage, "cache_creation_input_tokens"),
+    )
+    sent_tokens = _number(usage, "input_tokens") + cache_read + cache_written
     size = max(_number(window, "context_window_size"), MILLION if "[1m]" in _model(status) else 0)
     parts = []
     if not sent_tokens and size:  # nothing was sent yet, or not since a compaction
@@ -60,9 +63,9 @@ def describe(status: object, *, now: float) -> str:
     if sent_tokens:
         parts.append(_window(sent_tokens, size))
         share = (
-            round(100 * read / sent_tokens)
-            if read == sent_tokens
-            else min(round(100 * read / sent_tokens), 99)
+            round(100 * cache_read / sent_tokens)
+            if cache_read == sent_tokens
+            else min(round(100 * cache_read / sent_tokens), 99)
         )
         parts.append(f"{share}% cached{_warmth(cache, sent_tokens, now)}")
     cost = _number(_table(status, "cost"), "total_cost_usd")

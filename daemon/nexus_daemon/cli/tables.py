@@ -130,12 +130,14 @@ def _widths(columns: Sequence[Column], width: int) -> list[int]:
     """Compute each column's width: its minimum, and a share of the remaining width of the terminal."""
     widths = [column.width for column in columns]
     remaining_width = width - _needed(columns)
-    wanting = sorted(range(len(columns)), key=lambda at: columns[at].full_width - widths[at])
-    for position, at in enumerate(wanting):
+    wanting = sorted(
+        range(len(columns)), key=lambda column_index: columns[column_index].full_width - widths[column_index]
+    )
+    for position, column_index in enumerate(wanting):
         share = max(0, remaining_width) // (len(wanting) - position)
-        more = min(share, columns[at].full_width - widths[at])
-        widths[at] += more
-        remaining_width -= more
+        extra_width = min(share, columns[column_index].full_width - widths[column_index])
+        widths[column_index] += extra_width
+        remaining_width -= extra_width
     return widths
 
 

@@ -51,28 +51,28 @@ def run(options: argparse.Namespace) -> int:
         counter = get_token_counter(encoding=options.encoding or "o200k_base")
     total, exact, failed = 0, counter.exact, False
     names = {name: is_named for argument in options.files for name, is_named in _files(argument)}
-    counted = 0
+    file_count = 0
     for name, is_named in names.items():
-        read = _read(name)
-        if not is_named and (read.text is None or not_utf8(read) or "\0" in read.text):
+        file_read = _read(name)
+        if not is_named and (file_read.text is None or not_utf8(file_read) or "\0" in file_read.text):
             continue  # of a directory, only the texts count
-        if read.text is None:
-            why = read.problems[0].message if read.problems else "The file does not exist."
+        if file_read.text is None:
+            why = file_read.problems[0].message if file_read.problems else "The file does not exist."
             output.complain("tokens", f"{name}: {why}")
             failed = True
             continue
-        odd = not_utf8(read)
+        odd = not_utf8(file_read)
         for problem in odd:
             output.complain("tokens", f"{name}: {problem.message} {NOT_EXACT}")
         exact = exact and not odd
-        count = counter.count(read.text)
+        count = counter.count(file_read.text)
         total += count
-        counted += 1
+        file_count += 1
         output.line(f"{_mark(counter.exact and not odd)}{count:>9,}  {name}")
-    if not counted and not failed:
+    if not file_count and not failed:
         output.complain("tokens", f"{' '.join(options.files)}: there is no text file.")
         return 1
-    if len(options.files) > 1 or counted > 1:
+    if len(options.files) > 1 or file_count > 1:
         output.line(f"{_mark(exact)}{total:>9,}  total")
     output.line(f"counted with {counter.name}" + ("" if counter.exact else ", an estimate for this model"))
     return 1 if failed else 0

@@ -158,15 +158,17 @@ class _Watch:
     def _find(self) -> None:
         began = time.monotonic()
         place = place_of(read(Path(self.folder)))  # the setting may have changed
-        listed = find_sessions(place, self.folder, assistants=self._assistants)
-        if listed.notice is not None:
-            raise _NotReadError(listed.notice)
-        self._sessions = listed.sessions
-        self.failure = next((f"{path} cannot be read: {reason}" for path, reason in listed.failures), None)
+        found_sessions = find_sessions(place, self.folder, assistants=self._assistants)
+        if found_sessions.notice is not None:
+            raise _NotReadError(found_sessions.notice)
+        self._sessions = found_sessions.sessions
+        self.failure = next(
+            (f"{path} cannot be read: {reason}" for path, reason in found_sessions.failures), None
+        )
         name = self._name
         matches = [
             session
-            for session in listed.sessions
+            for session in found_sessions.sessions
             if (session.id.startswith(name) if name is not None else session.parent is None)
         ]
         self._session = next(
@@ -206,14 +208,14 @@ def _show_live(watch: _Watch, report: SessionReport | None) -> None:
 
     from nexus_daemon.cli.assistant_report import screen
 
-    waiting = Text(f"No session in {watch.folder} yet; waiting for one. Ctrl-C ends.", "dim")
+    waiting_text = Text(f"No session in {watch.folder} yet; waiting for one. Ctrl-C ends.", "dim")
     with Live(console=output.console(), auto_refresh=False, vertical_overflow="crop") as live:
         drawn: object = None
         while True:
             now = time.time()
             state = report, int(now / TICK_S) if report is not None and _has_clock(report, now) else 0
             if state != drawn:
-                live.update(waiting if report is None else screen(report, now), refresh=True)
+                live.update(waiting_text if report is None else screen(report, now), refresh=True)
                 drawn = state
             watch.wait(TICK_S if state[1] else LONGEST_REST_S)
             report = watch.look()

@@ -85,20 +85,20 @@ def code_lenses(
     """
     locate = Locator(snapshot.layers, encoding)
     lenses: list[dict[str, Any]] = []
-    for span, title, counted, tooltip in _lenses(snapshot, path):
-        where = locate.range(path, span)
+    for span, title, counted_span, tooltip in _lenses(snapshot, path):
+        lens_range = locate.range(path, span)
         target: dict[str, Any] = {
             "workspaceFolder": folder,
-            "source": {"uri": locate.uri(path), "range": where},
+            "source": {"uri": locate.uri(path), "range": lens_range},
         }
         if agent is not None:
             target["agent"] = agent
-        if counted is not None and is_live:
-            target["prompt"] = locate.range_in(snapshot.prompt.text, counted)
+        if counted_span is not None and is_live:
+            target["prompt"] = locate.range_in(snapshot.prompt.text, counted_span)
         command = {"title": title, "command": COMMAND, "arguments": [target]}
         if tooltip:
             command["tooltip"] = tooltip
-        lenses.append({"range": where, "command": command})
+        lenses.append({"range": lens_range, "command": command})
     return lenses
 
 
@@ -116,18 +116,18 @@ def _lenses(snapshot: "Snapshot", path: str) -> list[_Lens]:
     if text is None:
         return [] if why is None else [_Lens(_TOP, why.sentence, tooltip=why.tooltip)]
     if skill is not None:
-        prompt, where = alone(path, text, skill.body)
+        prompt, lens_file = alone(path, text, skill.body)
     elif placed_file is not None:
-        prompt, where = snapshot.prompt, placed_file
+        prompt, lens_file = snapshot.prompt, placed_file
     elif conditional is not None:
-        prompt, where = alone(path, text, conditional.body or Span(0, len(text)))
+        prompt, lens_file = alone(path, text, conditional.body or Span(0, len(text)))
     elif why is not None:
-        prompt, where = alone(path, text, Span(0, len(text)))
+        prompt, lens_file = alone(path, text, Span(0, len(text)))
     else:
         return []
     parts = [
         (share, tokens_text(count, counter), None if placed_file is None else share.span)
-        for share, count in counted_shares(prompt, where, path, text, counter=counter, most=MOST_LENSES)
+        for share, count in counted_shares(prompt, lens_file, path, text, counter=counter, most=MOST_LENSES)
     ]
     total = counter.count(prompt.text) if placed_file is None else 0
     if conditional is not None:
@@ -163,11 +163,15 @@ def _prompt_span(snapshot: "Snapshot", path: str) -> Span | None:
     return Span(fragments[0].span.start, last_fragment.span.end)
 
 
-def _cost_when_sent(snapshot: "Snapshot", path: str, where: PlacedFile | None, counter: TokenCounter) -> str:
+def _cost_when_sent(
+    snapshot: "Snapshot", path: str, placed_file: PlacedFile | None, counter: TokenCounter
+) -> str:
     """Describe the share of a file, with its imports, in every request."""
     by_path = tokens_by_path(snapshot.prompt, counter)
     imported = (
-        sum(by_path.get(imported_path, 0) for imported_path in where.through) if where is not None else 0
+        sum(by_path.get(imported_path, 0) for imported_path in placed_file.through)
+        if placed_file is not None
+        else 0
     )
     tokens = by_path.get(path, 0) + imported
     get = snapshot.effective.get

@@ -49,8 +49,8 @@ def key_items(
     document: OpenDocument, cursor: CursorPlace, keys: Iterable[SettingKey], *, form: ClientForm
 ) -> list[dict[str, Any]]:
     """Return the items of the keys that the object at the cursor lacks."""
-    missing = [key for key in keys if key.name not in cursor.names]
-    unique = {key.name: key for key in reversed(missing)}  # of several with a name the first
+    missing_keys = [key for key in keys if key.name not in cursor.names]
+    unique = {key.name: key for key in reversed(missing_keys)}  # of several with a name the first
     suggestions = [
         Suggestion(
             key.name, _key_text(document, cursor, key), "property", detail=key.kind, text=key_text(key)

@@ -23,9 +23,9 @@ def context_links(preview: Preview, encoding: str) -> list[dict[str, Any]]:
 
 def context_definition(preview: Preview, position: Position) -> list[Location]:
     """Return where the text at a position comes from; nothing for Nexus's own text."""
-    at = _order(position)
+    cursor_order = _order(position)
     for fragment in preview.fragments:
-        if _order(fragment.range.start) <= at < _order(fragment.range.end):
+        if _order(fragment.range.start) <= cursor_order < _order(fragment.range.end):
             source = _source_of(fragment, position)
             return [] if source is None else [source]
     return []
@@ -55,8 +55,8 @@ def _source_of(fragment: Fragment, position: Position) -> Location | None:
     if source is None or not fragment.verbatim:
         return source
     lines = position.line - start.line
-    moved = source.range.start.character - start.character if lines == 0 else 0
-    source_position = Position(source.range.start.line + lines, max(position.character + moved, 0))
+    column_shift = source.range.start.character - start.character if lines == 0 else 0
+    source_position = Position(source.range.start.line + lines, max(position.character + column_shift, 0))
     return Location(source.uri, Range(source_position, source_position))
 
 

@@ -56,15 +56,15 @@ def edit_of_folder(
         path: file_edits for path, file_edits in edits.items() if asks or path.startswith(f"{folder}/")
     }
     edit = workspace_edit(included_edits, (), locate, editing)
-    outside = {
+    outside_uris = {
         editing.uris.get(path) or locate.uri(path)
         for path in included_edits
         if not path.startswith(f"{folder}/")
     }
-    if not outside:
+    if not outside_uris:
         return edit
     for document in edit["documentChanges"]:
-        if document["textDocument"]["uri"] in outside:
+        if document["textDocument"]["uri"] in outside_uris:
             document["edits"] = [{**text_edit, "annotationId": OUTSIDE} for text_edit in document["edits"]]
     annotation = {"label": "Outside of the folder", "needsConfirmation": True}
     return {**edit, "changeAnnotations": {OUTSIDE: annotation}}

@@ -49,8 +49,8 @@ def semantic_tokens(document: OpenDocument, spans: Iterable[Span]) -> list[int]:
     """Return the data of `SemanticTokens` of the only type, for spans in the order of the text."""
     data, line, column = list[int](), 0, 0
     for span in spans:
-        where = document.locate.range(document.path, span)
-        start, length = where.start, where.end.character - where.start.character
+        token_range = document.locate.range(document.path, span)
+        start, length = token_range.start, token_range.end.character - token_range.start.character
         data += [start.line - line, start.character - (column if start.line == line else 0), length, 0, 0]
         line, column = start.line, start.character
     return data

@@ -71,11 +71,11 @@ def _folds(document: OpenDocument, nodes: Sequence[Node]) -> Iterator[dict[str, 
     for node in nodes:
         text = document.text[node.span.start : node.span.end]
         end = node.span.start + len(text.rstrip())
-        where = locate.range(path, Span(node.name.start, end))
+        fold_range = locate.range(path, Span(node.name.start, end))
         is_container = node.kind in (_ARRAY, _OBJECT)
-        last_line = where.end.line - is_container  # the closing bracket stays
-        if last_line > where.start.line:
-            fold: dict[str, Any] = {"startLine": where.start.line, "endLine": last_line}
+        last_line = fold_range.end.line - is_container  # the closing bracket stays
+        if last_line > fold_range.start.line:
+            fold: dict[str, Any] = {"startLine": fold_range.start.line, "endLine": last_line}
             if node.detail:
                 fold["collapsedText"] = f"{node.title} · {node.detail}"
             yield fold
@@ -93,8 +93,8 @@ def section_hints(document: OpenDocument, nodes: Sequence[Node], span: Span) -> 
 
 def hint(document: OpenDocument, offset: int, label: str) -> dict[str, Any]:
     """Return an inlay hint behind an offset."""
-    where = document.locate.range(document.path, Span(offset, offset)).start
-    return {"position": where, "label": label, "paddingLeft": True}
+    position = document.locate.range(document.path, Span(offset, offset)).start
+    return {"position": position, "label": label, "paddingLeft": True}
 
 
 def _flat(nodes: Sequence[Node]) -> Iterator[Node]:

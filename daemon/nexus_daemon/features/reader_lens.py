@@ -53,12 +53,12 @@ def reader_lenses(
 def _lenses(
     readers: Sequence[FileReader], path: str, locate: Locator, folder: str
 ) -> Iterator[dict[str, Any]]:
-    uri, where = locate.uri(path), locate.range(path, Span(0, 0))
+    uri, lens_range = locate.uri(path), locate.range(path, Span(0, 0))
     for reader in readers:
         target: dict[str, Any] = {
             "workspaceFolder": folder,
             "assistant": reader.profile.assistant.name,
-            "source": {"uri": uri, "range": where},
+            "source": {"uri": uri, "range": lens_range},
         }
         ranges = [
             fragment.range
@@ -72,7 +72,7 @@ def _lenses(
         sentences = filter(None, (reader.use.reason, room and room.source))
         if tooltip := " ".join(sentences):
             command["tooltip"] = f"{reader.profile.assistant.title}: {visible_line(tooltip)}"
-        yield {"range": where, "command": command}
+        yield {"range": lens_range, "command": command}
 
 
 def _title(reader: FileReader) -> str:

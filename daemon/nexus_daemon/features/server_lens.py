@@ -75,7 +75,7 @@ def server_lenses(
     for server in snapshot.layers.servers:
         if server.path != path:
             continue
-        where = locate.range(path, _lens_span(server))
+        lens_range = locate.range(path, _lens_span(server))
         info = by_name.get(server.name)
         for title, action, tooltip in _lenses(server, info):
             target = {"workspaceFolder": folder, "name": server.name}
@@ -84,7 +84,7 @@ def server_lenses(
             command = {"title": title, "command": COMMAND, "arguments": [target]}
             if tooltip:
                 command["tooltip"] = tooltip
-            lenses.append({"range": where, "command": command})
+            lenses.append({"range": lens_range, "command": command})
     return lenses
 
 

@@ -210,11 +210,11 @@ class Locator:
         return column_units("\ufeff", self._encoding) if has_mark else 0
 
     def _range(self, path: str, span: Span) -> Range:
-        counted = self._counted.get(path, 0)
+        range_count = self._counted.get(path, 0)
         text = self._texts.get(path) or ""
-        if counted >= COUNTED or path in self._indexes or "\r" in text:
+        if range_count >= COUNTED or path in self._indexes or "\r" in text:
             return range_of(self.index(path), span, self._encoding)
-        self._counted[path] = counted + 1
+        self._counted[path] = range_count + 1
         start, end = (_count_out(text, offset, self._encoding) for offset in (span.start, span.end))
         return Range(start=start, end=end)
 
@@ -236,10 +236,10 @@ def visible_span(text: str, span: Span) -> Span:
     """
     if span.end > span.start or not text:
         return span
-    at = min(span.start, len(text))
-    if text[at : at + 1] not in ("", "\n", "\r"):
-        return Span(at, at + 1)
-    previous_end = len(text[:at].rstrip("\r\n"))
+    start = min(span.start, len(text))
+    if text[start : start + 1] not in ("", "\n", "\r"):
+        return Span(start, start + 1)
+    previous_end = len(text[:start].rstrip("\r\n"))
     if previous_end:
         return Span(previous_end - 1, previous_end)
     next_start = len(text) - len(text.lstrip("\r\n"))

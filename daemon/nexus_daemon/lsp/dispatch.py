@@ -328,10 +328,10 @@ class NexusProtocol:
         """End a request that has its reply."""
         tracing.end(call.span, outcome=outcome)
         if self._trace_value != "off" or logger.isEnabledFor(logging.DEBUG):
-            spent = (time.perf_counter() - call.started) * 1000
+            duration_ms = (time.perf_counter() - call.started) * 1000
             if self._trace_value != "off":
-                self.notify("$/logTrace", {"message": f"{call.method} ({call.id}) took {spent:.1f} ms"})
-            logger.debug("%s: %s after %.1f ms", call.method, outcome, spent)
+                self.notify("$/logTrace", {"message": f"{call.method} ({call.id}) took {duration_ms:.1f} ms"})
+            logger.debug("%s: %s after %.1f ms", call.method, outcome, duration_ms)
         call.serving.is_over = True
 
     def _send(self, message: msgspec.Struct | dict[str, Any]) -> None:
@@ -356,8 +356,8 @@ class NexusProtocol:
 
     def drained(self) -> None:
         """Send waiting notifications for as long as the client reads."""
-        while not self._link.stalled and (waiting := self._outbox.pop()) is not None:
-            self._notify(*waiting)
+        while not self._link.stalled and (notification := self._outbox.pop()) is not None:
+            self._notify(*notification)
 
     def _notify(self, method: str, params: Any) -> None:
         if self._link.stalled:
@@ -424,7 +424,7 @@ class NexusProtocol:
         clean = self.state == "shutdown"
         self._link.end(0 if clean else 1, "exit" if clean else "exit without shutdown")
 
-    def close(self, waiting: Iterable[framing.Body] = ()) -> None:
+    def close(self, waiting_bodies: Iterable[framing.Body] = ()) -> None:
         """Reply to open requests and accept no more messages; the link calls it once.
 
         `waiting` are messages that arrived and were not handled yet.
@@ -432,7 +432,7 @@ class NexusProtocol:
         running, self._running = self._running, {}
         for call in running.values():
             self._fail(call, asyncio.CancelledError())
-        for body in waiting:
+        for body in waiting_bodies:
             self._refuse(body)
         self.state = "ended"
         for task in (*running, *self._background):

@@ -86,9 +86,11 @@ def _in_one_pass(
 ) -> tuple[framing.Envelope, msgspec.Struct] | None:
     """Return the message and its decoded parameters; None if one pass is impossible or slower."""
     may_have_halves = b"\\u" in body  # of surrogate pairs; an envelope of its own would not keep them
-    if (len(body) < LONG_BODY and not may_have_halves) or not (named := _METHOD.search(body, 0, _HEAD)):
+    if (len(body) < LONG_BODY and not may_have_halves) or not (
+        method_match := _METHOD.search(body, 0, _HEAD)
+    ):
         return None
-    method = named[1].decode()
+    method = method_match[1].decode()
     kind = types[method]() if method in types else None
     if may_have_halves and method == "textDocument/didChange":
         kind = DidChangeParams

@@ -94,16 +94,16 @@ class FrameReader:
         """Return where to read the next bytes into, never empty; release it, then call `filled`."""
         if self._fills_long():
             return memoryview(self._growing())[self._have : self._length]
-        waiting = self._end - self._at
-        if not waiting:
+        unread_size = self._end - self._at
+        if not unread_size:
             if len(self._data) > _BUFFER_SIZE:
                 self._data = bytearray(_BUFFER_SIZE)  # it had grown
             self._start_with(0)
         elif len(self._data) - self._end < _LEAST_ROOM:
-            if waiting > len(self._data) // 2:
+            if unread_size > len(self._data) // 2:
                 self._data.extend(bytes(len(self._data)))
-            self._data[:waiting] = self._data[self._at : self._end]
-            self._start_with(waiting)
+            self._data[:unread_size] = self._data[self._at : self._end]
+            self._start_with(unread_size)
         return memoryview(self._data)[self._end :]
 
     def filled(self, count: int) -> None:
@@ -150,10 +150,10 @@ class FrameReader:
             body.extend(bytes(min(len(body), (self._length or 0) - len(body))))
         return body
 
-    def _start_with(self, waiting: int) -> None:
+    def _start_with(self, unread_size: int) -> None:
         """Note that the remaining bytes moved to the start of the buffer."""
         self._line -= self._at
-        self._at, self._end = 0, waiting
+        self._at, self._end = 0, unread_size
 
     def _read_header(self) -> bool:
         while True:
@@ -162,8 +162,8 @@ class FrameReader:
             if (self._end if end < 0 else end) - self._at > HEADER_LIMIT:
                 raise FrameError(f"the header is longer than {HEADER_LIMIT} bytes")
             if end < 0:
-                begun = self._end > self._line
-                if begun and not (data[self._line] == 13 or _NAME.match(data, self._line, self._end)):
+                has_begun = self._end > self._line
+                if has_begun and not (data[self._line] == 13 or _NAME.match(data, self._line, self._end)):
                     raise FrameError("a header line does not start with a header name")
                 return False
             line = bytes(data[self._line : end])
@@ -261,10 +261,10 @@ def encode_in_parts(result: Any, envelope: Callable[[Any], Any]) -> list[Part]:
     lists = dict(_long_lists(result))
     if lists:
         shell = encode(envelope(msgspec.structs.replace(result, **dict.fromkeys(lists, _GAP))))
-        around = shell.split(bytes(_GAP))
-        if len(around) == len(lists) + 1:
-            parts: list[Part] = [around[0]]
-            for items, following_text in zip(lists.values(), around[1:], strict=True):
+        shell_parts = shell.split(bytes(_GAP))
+        if len(shell_parts) == len(lists) + 1:
+            parts: list[Part] = [shell_parts[0]]
+            for items, following_text in zip(lists.values(), shell_parts[1:], strict=True):
                 comma_and_item = [part for item in items for part in (b",", memoryview(item))]
                 parts += [b"[", *comma_and_item[1:], b"]", following_text]
             return parts

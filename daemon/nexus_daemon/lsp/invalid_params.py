@@ -28,11 +28,11 @@ def describe(error: msgspec.DecodeError, kind: Any) -> str:
     path = (unknown["path"] or "").removeprefix(".")
     fields = _fields_at(kind, unknown["path"] or "")
     name = unknown["name"]
-    near = meant(name, fields)
+    suggestion = meant(name, fields)
     prefix = f"{path}." if path else ""
     proposal = (
-        f"did you mean `{near}`?"
-        if near
+        f"did you mean `{suggestion}`?"
+        if suggestion
         else f"known are {', '.join(f'`{field_name}`' for field_name in fields)}."
     )
     if not fields:

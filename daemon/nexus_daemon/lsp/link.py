@@ -280,8 +280,8 @@ class StreamLink:
         # nothing more is read, and open requests are answered before the protocol closes
         self._code = code
         self._tick.cancel()
-        waiting, self._parked = self._parked, deque()
-        self._protocol.close(waiting)
+        parked_bodies, self._parked = self._parked, deque()
+        self._protocol.close(parked_bodies)
         if self._settled is not None and not self._settled.done():
             self._settled.set_result(None)
         if self.goodbye is not None:

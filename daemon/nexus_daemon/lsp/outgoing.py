@@ -106,25 +106,25 @@ class Outbox:
 
     def add(self, method: str, params: Any) -> None:
         """Add a notification in place of an older one with the same key."""
-        waiting = self._waiting.setdefault(method, {})
+        waiting_params = self._waiting.setdefault(method, {})
         key = _key(method, params)
-        older = waiting.pop(key, None)
+        older = waiting_params.pop(key, None)
         kinds = _kinds(older, params) if method == PROGRESS else ()
         if kinds == ("begin", "end"):
             # work began and ended while the client did not read: it need not know
-            if not waiting:
+            if not waiting_params:
                 del self._waiting[method]
             return
-        waiting[key] = params if older is None else _merged(method, older, params)
-        if len(waiting) > MOST and method not in _NEVER_DROPPED:
-            del waiting[next(iter(waiting))]
+        waiting_params[key] = params if older is None else _merged(method, older, params)
+        if len(waiting_params) > MOST and method not in _NEVER_DROPPED:
+            del waiting_params[next(iter(waiting_params))]
             self.dropped[method] += 1
 
     def pop(self) -> tuple[str, Any] | None:
         """Return the next method and parameters; when none is left, log the drops and return None."""
-        for method, waiting in self._waiting.items():
-            params = waiting.pop(next(iter(waiting)))
-            if not waiting:
+        for method, waiting_params in self._waiting.items():
+            params = waiting_params.pop(next(iter(waiting_params)))
+            if not waiting_params:
                 del self._waiting[method]
             return method, params
         dropped, self.dropped = self.dropped, Counter()

@@ -32,8 +32,8 @@ _contents: dict[str, tuple[tuple[int, ...], Any]] = {}  # by path, with the stam
 
 def read_approvals(environ: Mapping[str, str]) -> Approvals:
     """What the user approved. NoStateDirectoryError if there is no place for it."""
-    read: Approvals = _read(approvals_file(environ), parse_approvals)
-    return read
+    approvals: Approvals = _read(approvals_file(environ), parse_approvals)
+    return approvals
 
 
 def approve(environ: Mapping[str, str], launch: Launch, pin: str | None) -> Approvals:
@@ -70,8 +70,10 @@ def revoke(environ: Mapping[str, str], launch: Launch) -> Approvals:
 
 def read_definitions(environ: Mapping[str, str], launch_hash: str) -> ReviewedDefinitions | None:
     """Read the definitions that a launch's server offered when its pin was kept. None if unknown."""
-    read: ReviewedDefinitions | None = _read(definitions_file(environ, launch_hash), _parse_definitions)
-    return read
+    definitions: ReviewedDefinitions | None = _read(
+        definitions_file(environ, launch_hash), _parse_definitions
+    )
+    return definitions
 
 
 def _parse_definitions(text: str | None) -> ReviewedDefinitions | None:

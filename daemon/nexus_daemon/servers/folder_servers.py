@@ -205,10 +205,10 @@ class FolderServers:
         page: Future[str] = Future()
         work = _sign_in(launch, self._inputs_of(folder).environ, show_page=page.set_result)
         signing, shown_page = asyncio.wrap_future(self._thread.submit(work)), asyncio.wrap_future(page)
-        either: list[asyncio.Future[Any]] = [signing, shown_page]
+        futures: list[asyncio.Future[Any]] = [signing, shown_page]
         self._sign_ins[launch.hash] = signing
         try:
-            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(futures, return_when=asyncio.FIRST_COMPLETED)
             if shown_page.done():
                 await open_page(shown_page.result())
             await asyncio.wait({signing})
@@ -256,9 +256,9 @@ class FolderServers:
             self._users.setdefault(view.key, set()).add(folder)
             return view
         running = await self._run(folder, launch, view.key)
-        waiting = asyncio.wrap_future(self._thread.submit(_settled(running)))
+        settled = asyncio.wrap_future(self._thread.submit(_settled(running)))
         try:
-            await asyncio.wait_for(waiting, seconds)
+            await asyncio.wait_for(settled, seconds)
         except TimeoutError:
             return await self.view(folder, snapshot, name)
         await self._pin(folder, running)
@@ -405,9 +405,13 @@ class FolderServers:
         async with self._starting:
             if self._is_closed:
                 raise RequestError("The daemon is ending.", code="mcp-not-ready")
-            earlier = self._running.get(key)
-            if earlier is not None and earlier.status.state not in ("failed", "needs-auth", "stopped"):
-                return earlier
+            existing_server = self._running.get(key)
+            if existing_server is not None and existing_server.status.state not in (
+                "failed",
+                "needs-auth",
+                "stopped",
+            ):
+                return existing_server
             environ = self._inputs_of(folder).environ
             await self._workers.run(_import_sdk)
             making = _make_running(

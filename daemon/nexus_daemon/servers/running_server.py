@@ -117,9 +117,9 @@ class RunningServer:
     async def _answer(self, request: Coroutine[Any, Any, Any]) -> dict[str, Any]:
         """The answer to a request as JSON. CallError if the server ends, or answers with an error."""
         call, ended = asyncio.ensure_future(request), asyncio.ensure_future(self._stop.wait())
-        waiting = {call, ended, self._task}
+        tasks = {call, ended, self._task}
         try:
-            await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
             if not call.done():
                 raise CallError(
                     f"The server {self.launch.name!r} ended while it was called.", code="mcp-ended"
@@ -240,13 +240,13 @@ class RunningServer:
     async def _watch(self, client: Client, ended: asyncio.Event) -> None:
         """Follow changes of the tools until it ends or is to be stopped."""
         ends = (ended.wait(), self._stop.wait(), self._wants_sign_in.wait())
-        waiting: list[asyncio.Future[Any]] = [
+        tasks: list[asyncio.Future[Any]] = [
             asyncio.ensure_future(awaitable) for awaitable in (*ends, self._list_changes(client))
         ]
         listener = asyncio.ensure_future(self._listen(client))
         try:
-            done, _ = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-            closed, stop = waiting[:2]
+            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            closed, stop = tasks[:2]
             if closed in done and stop not in done:  # nobody may call it while it is cleared away
                 self._client = None
                 self.settled.clear()
@@ -254,7 +254,7 @@ class RunningServer:
             for task in done:
                 task.result()
         finally:
-            for task in (*waiting, listener):
+            for task in (*tasks, listener):
                 task.cancel()
 
     async def _list_changes(self, client: Client) -> None:
@@ -347,11 +347,11 @@ async def _pages(fetch: Callable[..., Coroutine[Any, Any, Any]], name: str) -> l
     size = 0
     for _ in range(MOST_PAGES):
         page = await fetch(cursor=cursor, cache_mode="refresh")
-        more = [
+        page_items = [
             item.model_dump(mode="json", by_alias=True, exclude_none=True) for item in getattr(page, name)
         ]
-        size += len(msgspec.json.encode(more))
-        items += more
+        size += len(msgspec.json.encode(page_items))
+        items += page_items
         if size > MOST_BYTES or len(items) > MOST_TOOLS:
             break  # `checked` says so
         cursor = page.next_cursor

@@ -69,7 +69,7 @@ def read_attachments(
     if not attachments and not conditional:
         return NO_ATTACHMENTS
     prompt = snapshot.prompt
-    present = {_real_path(fragment.path) for fragment in prompt.fragments if fragment.path is not None}
+    present_paths = {_real_path(fragment.path) for fragment in prompt.fragments if fragment.path is not None}
     items: list[MemoryItem] = []
     instructions: list[_Outcome] = []
     paths = [path for uri in files if (path := convert.uri_to_path(uri)) is not None]
@@ -80,7 +80,7 @@ def read_attachments(
             block = conditional_file.block
             text = "".join(piece.text for piece in block.pieces)
             items.append(_item(outcome.row, text, block.path, block.pieces[0].source))
-            present.update(_real_path(piece.path) for piece in block.pieces if piece.path is not None)
+            present_paths.update(_real_path(piece.path) for piece in block.pieces if piece.path is not None)
     statuses: list[_Outcome] = []
     by_uri = {attachment.uri: attachment for attachment in attachments}
     for attachment in sorted(by_uri.values(), key=lambda attachment: attachment.uri):
@@ -88,7 +88,7 @@ def read_attachments(
         label = attachment.uri if attached is None else _label(snapshot.folder, attached)
         row = f"{BY_EDITOR}: {label}"
         status: Status = "in-prompt"
-        if attached is None or _real_path(attached) not in present:
+        if attached is None or _real_path(attached) not in present_paths:
             attached_text = _text(snapshot, attachment, attached, overlays)
             if attached_text is None:
                 status = "unreadable"
@@ -97,7 +97,7 @@ def read_attachments(
                 span = None if attached is None else Span(0, len(attached_text))
                 items.append(_item(row, attached_text, attached, span))
         if attached is not None:
-            present.add(_real_path(attached))
+            present_paths.add(_real_path(attached))
         statuses.append(_Outcome(attachment.uri, label, status, row))
     return Attachments(tuple(items), tuple(instructions), tuple(statuses))
 

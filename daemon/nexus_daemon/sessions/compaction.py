@@ -114,11 +114,14 @@ def plan(scope: SessionScope, params: protocol.CompactParams) -> Draft:
     options = next_request.options_beside(snapshot, conversation, ledger)
     now = scope.client.now()
     request = Request(options=options)
-    fixed, view, spent = costs.fitted_part(snapshot, conversation.manager, request, now=now, looking=True)
+    fixed, view, token_usage = costs.fitted_part(
+        snapshot, conversation.manager, request, now=now, looking=True
+    )
     compaction_plan = conversation.manager.plan_compaction(
         fixed.counter,
         Budget(
-            _capacity(conversation, spent.available, fixed.counter), sum(row.tokens for row in fixed.before)
+            _capacity(conversation, token_usage.available, fixed.counter),
+            sum(row.tokens for row in fixed.before),
         ),
         settings=settings_of(snapshot.effective),
         reason="explicit",
@@ -132,16 +135,16 @@ def plan(scope: SessionScope, params: protocol.CompactParams) -> Draft:
         prompt=fixed.prompt.text,
         prompt_tokens=sum(fixed.prompt_tokens),
         view=view,
-        limit=spent.limit,
+        limit=token_usage.limit,
     )
     return _draft(conversation, task)
 
 
 def _plan_turn(scope: SessionScope, context: AssembledContext) -> Draft:
     """As `plan`, for a turn with this context. HeadMovedError if the conversation was compacted since."""
-    snapshot, conversation, spent = scope.snapshot, scope.conversation, context.usage
-    fixed = spent.total - context.view.tokens - spent.by_category().get("memory", 0)
-    if fixed >= snapshot.effective.get("/compaction/threshold") * spent.available:
+    snapshot, conversation, token_usage = scope.snapshot, scope.conversation, context.usage
+    fixed = token_usage.total - context.view.tokens - token_usage.by_category().get("memory", 0)
+    if fixed >= snapshot.effective.get("/compaction/threshold") * token_usage.available:
         raise CompactionError(texts.text("compaction_no_room").format(fixed=fixed), code="no-gain")
     previous_compaction = conversation.state.compaction
     scope.follow_to_compact()
@@ -150,7 +153,7 @@ def _plan_turn(scope: SessionScope, context: AssembledContext) -> Draft:
     counter = models.model_of(snapshot, None)[1]
     compaction_plan = conversation.manager.plan_compaction(
         counter,
-        Budget(_capacity(conversation, spent.available, counter), fixed),
+        Budget(_capacity(conversation, token_usage.available, counter), fixed),
         settings=settings_of(snapshot.effective),
         reason="token_limit",
     )
@@ -160,7 +163,7 @@ def _plan_turn(scope: SessionScope, context: AssembledContext) -> Draft:
         prompt=context.prompt.text,
         prompt_tokens=sum(context.prefix.prompt_tokens),
         view=context.view,
-        limit=spent.limit,
+        limit=token_usage.limit,
     )
     return _draft(conversation, task)
 
@@ -227,7 +230,7 @@ def _with_appended(conversation: Conversation, draft: Draft) -> tuple["Plan", tu
         raise HeadMovedError(conversation.session)
     last_planned = max(draft.positions, default=-1)
     first_appended = next(
-        (index for index, at in enumerate(now.positions) if at > last_planned), len(now.positions)
+        (index for index, position in enumerate(now.positions) if position > last_planned), len(now.positions)
     )
     if first_appended == len(now.positions):
         return draft.task.plan, draft.positions

@@ -20,10 +20,10 @@ class CorrectionCache:
     def get(self, ledger: "Ledger", family: str) -> "Correction":
         """The correction of a family, without an anchor."""
         version = ledger.version(), self._written
-        stored = self._corrections.get(family)
-        if stored is None or stored[0] != version:
-            stored = self._corrections[family] = version, ledger.usage.correction(family)
-        return stored[1]
+        cached = self._corrections.get(family)
+        if cached is None or cached[0] != version:
+            cached = self._corrections[family] = version, ledger.usage.correction(family)
+        return cached[1]
 
     def wrote(self) -> None:
         """This process wrote a report."""

@@ -107,7 +107,7 @@ class _Messages:
             )
 
     def cut(self, target: float) -> protocol.ExplainedCut | None:
-        view, spent = self._view, self._assembled.usage
+        view, token_usage = self._view, self._assembled.usage
         if not view.start or not view.removed:
             return None
         sums = view.history.sums(self._counter)
@@ -118,7 +118,7 @@ class _Messages:
             at=sum(1 for _ in self._before_cut()),
             messages=view.removed,
             tokens=lost,
-            whole_tokens=spent.total - view.tokens + view.original_tokens,
+            whole_tokens=token_usage.total - view.tokens + view.original_tokens,
             starts_turn=view.history.messages[view.start].role == "user",
             strategy=view.strategy,
             target=target,
@@ -173,8 +173,8 @@ class _Messages:
         return count_message(self._counter, sent_content(message), message.tool_calls, message.role)
 
     def _spent(self, category: str) -> int:
-        spent: dict[str, int] = self._assembled.metadata["tokens"]
-        return spent.get(category, 0)
+        tokens_by_category: dict[str, int] = self._assembled.metadata["tokens"]
+        return tokens_by_category.get(category, 0)
 
 
 def _indexes(view: View) -> list[int | None]:

@@ -349,8 +349,10 @@ class FolderLedger:
     def publish(self, events: "Iterable[Event]") -> "list[Event]":
         """Publish events in the name of the agent that this is for."""
         agent, *ancestors = self.agents
-        named = [msgspec.structs.replace(event, agent=agent, above=tuple(ancestors)) for event in events]
-        return self.bus.publish(self.workspace, named)
+        agent_events = [
+            msgspec.structs.replace(event, agent=agent, above=tuple(ancestors)) for event in events
+        ]
+        return self.bus.publish(self.workspace, agent_events)
 
     @property
     def levels(self) -> "Levels":

@@ -104,8 +104,8 @@ def options_of_look(snapshot: Snapshot, conversation: Conversation, ledger: Fold
         last_options = with_turn_tools(last_options, conversation.last_turn_tools)
         return msgspec.structs.replace(options, **{name: getattr(last_options, name) for name in _EXPECTED})
     names = {name_of(tool) for tool in options.additional_tools}
-    more = [tool for tool in frozen.latest.tools if name_of(tool) not in names]
-    return msgspec.structs.replace(options, additional_tools=[*options.additional_tools, *more])
+    frozen_tools = [tool for tool in frozen.latest.tools if name_of(tool) not in names]
+    return msgspec.structs.replace(options, additional_tools=[*options.additional_tools, *frozen_tools])
 
 
 def expected(scope: "SessionScope", options: Options) -> tuple[Snapshot, Options]:

@@ -45,16 +45,16 @@ class OptionsCache:
 
     def read(self, ledger: "Ledger", workspace: str) -> None:
         """Read the options from the ledger. In the writer's thread only."""
-        stored = ledger.options.of(workspace)
+        stored_options = ledger.options.of(workspace)
         names = (
             {stored_session.name for stored_session in ledger.sessions(workspace)} if self._unsaved else set()
         )
         with self._lock:
             for (owner, session), options in self._unsaved.items():
                 if owner == workspace:
-                    stored |= {None: options} | ({session: options} if session in names else {})
-            is_unchanged = self._options.get(workspace) == stored
-            self._options[workspace] = stored
+                    stored_options |= {None: options} | ({session: options} if session in names else {})
+            is_unchanged = self._options.get(workspace) == stored_options
+            self._options[workspace] = stored_options
         if not is_unchanged:
             self._on_change(workspace)
 

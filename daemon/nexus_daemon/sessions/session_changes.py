@@ -29,12 +29,12 @@ def differences(
     workspace: str, heads: "Mapping[str, Head]", sessions: "Mapping[str, Session]"
 ) -> list[Change]:
     """What happened to sessions since they had these heads. A thread that went on counts as appended to."""
-    gone = {head.thread: name for name, head in heads.items() if name not in sessions}
+    gone_names = {head.thread: name for name, head in heads.items() if name not in sessions}
     changes = []
     for name, session in sessions.items():
         previous_head, head = heads.get(name), session.head
         if previous_head is None:
-            former = gone.pop(head.thread, None)
+            former = gone_names.pop(head.thread, None)
             reason: Reason = "forked" if session.forked_from is not None else "created"
             reason = "renamed" if former is not None else reason
             changes.append(Change(workspace, name, reason, head.turn, former=former))
@@ -42,7 +42,7 @@ def differences(
             changes.append(Change(workspace, name, "cleared", head.turn))
         elif previous_head != head:  # the last turn may have been extended
             changes.append(Change(workspace, name, "appended", head.turn))
-    return [*(Change(workspace, name, "deleted") for name in gone.values()), *changes]
+    return [*(Change(workspace, name, "deleted") for name in gone_names.values()), *changes]
 
 
 def exactly(ledger: "Ledger", change: Change) -> Change:

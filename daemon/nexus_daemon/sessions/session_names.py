@@ -16,12 +16,16 @@ def find_session(ledger: Ledger, workspace: str, name: str) -> Session:
     session = ledger.find(workspace, name)
     if session is not None:
         return session
-    begun = sessions_that_begin(ledger.sessions(workspace), name)
-    if len(begun) == 1:
-        return begun[0]
-    names = ", ".join(repr(candidate.name) for candidate in begun)
-    near = f"{len(begun):,} begin so: {names}. Write more of it." if begun else _near(ledger, workspace, name)
-    raise LedgerError(f"There is no session {name!r} in {workspace}. {near}", code="unknown-session")
+    matching = sessions_that_begin(ledger.sessions(workspace), name)
+    if len(matching) == 1:
+        return matching[0]
+    names = ", ".join(repr(candidate.name) for candidate in matching)
+    hint = (
+        f"{len(matching):,} begin so: {names}. Write more of it."
+        if matching
+        else _near(ledger, workspace, name)
+    )
+    raise LedgerError(f"There is no session {name!r} in {workspace}. {hint}", code="unknown-session")
 
 
 def name_of(ledger: Ledger, name: str) -> str:
@@ -52,16 +56,18 @@ def _near(ledger: Ledger, workspace: str, name: str) -> str:
     if not names:
         return "Nexus keeps none of that folder; nexus sessions list --all lists those of all folders."
     folded = {session_name.casefold(): session_name for session_name in reversed(names)}
-    near = [
+    similar_names = [
         folded[session_name] for session_name in get_close_matches(name.casefold(), folded, MOST_NAMED, 0.5)
     ]
-    near += [
+    similar_names += [
         session_name
         for session_name in names
-        if name.casefold() in session_name.casefold() and session_name not in near
+        if name.casefold() in session_name.casefold() and session_name not in similar_names
     ]
-    if near:
-        return f"Did you mean {' or '.join(map(repr, near[:MOST_NAMED]))}?"
-    listed = ", ".join(map(repr, names[:MOST_NAMED]))
-    more = len(names) - MOST_NAMED
-    return f"Its sessions: {listed}" + (f" and {more:,} more: see nexus sessions list." if more > 0 else ".")
+    if similar_names:
+        return f"Did you mean {' or '.join(map(repr, similar_names[:MOST_NAMED]))}?"
+    names_text = ", ".join(map(repr, names[:MOST_NAMED]))
+    more_count = len(names) - MOST_NAMED
+    return f"Its sessions: {names_text}" + (
+        f" and {more_count:,} more: see nexus sessions list." if more_count > 0 else "."
+    )

@@ -128,12 +128,14 @@ def follow(
     conversation: Conversation, ledger: FolderLedger, snapshot: Snapshot, *, tokens: int | None
 ) -> None:
     """Follow the ledger, with at least the last `tokens` of the history loaded; None means all of it."""
-    stored = ledger.store.state(ledger.workspace, conversation.session)
-    head = None if stored is None else stored.head
-    _follow(conversation, ledger, snapshot, stored, tokens=tokens)
+    stored_state = ledger.store.state(ledger.workspace, conversation.session)
+    head = None if stored_state is None else stored_state.head
+    _follow(conversation, ledger, snapshot, stored_state, tokens=tokens)
     if conversation.state.head != head:  # a turn has come meanwhile
-        stored = ledger.store.state(ledger.workspace, conversation.session)
-    anchor, parameters = (None, {}) if stored is None else (stored.anchor, stored.parameters)
+        stored_state = ledger.store.state(ledger.workspace, conversation.session)
+    anchor, parameters = (
+        (None, {}) if stored_state is None else (stored_state.anchor, stored_state.parameters)
+    )
     conversation.state = replace(conversation.state, anchor=anchor, parameters=parameters)
     _correct(conversation, ledger, snapshot)
 
@@ -194,10 +196,10 @@ def append(
     counter = models.model_of(snapshot, None)[1]
     head = conversation.state.head
     begins = head is None or not head.messages or turn_input.parent is None
-    opened = conversation.opening
+    conversation_opening = conversation.opening
     request = answered_request(conversation, turn_input)
     report = _report(conversation, snapshot, turn_input, estimate)
-    opening = _counted([opened or opening_message(now)], counter) if begins else ()
+    opening = _counted([conversation_opening or opening_message(now)], counter) if begins else ()
     sent_messages: Sequence[Message] = tuple(map(whole_message, turn_input.result.messages))
     answered = turn_input.answered
     if request is not None:
@@ -232,7 +234,11 @@ def append(
     conversation.turn.options = None  # they are those of the ledger now
     follows = (head is None and not appended.before.seq) or appended.before == head
     if follows and split.summary is None:
-        written = messages if appended.before.messages or opened is not None else (*opening, *messages)
+        written = (
+            messages
+            if appended.before.messages or conversation_opening is not None
+            else (*opening, *messages)
+        )
         conversation.opening = None
         history = History.restored(
             [counted_message.message for counted_message in written],
@@ -249,8 +255,10 @@ def append(
         conversation.manager.freeze(
             frozen, at=None if request is None or request.proposal is None else request.at
         )
-    stored = ledger.store.state(ledger.workspace, conversation.session)
-    conversation.state = replace(conversation.state, frozen=None if stored is None else stored.frozen)
+    stored_state = ledger.store.state(ledger.workspace, conversation.session)
+    conversation.state = replace(
+        conversation.state, frozen=None if stored_state is None else stored_state.frozen
+    )
     _correct(conversation, ledger, snapshot)
     return answer
 
@@ -284,12 +292,12 @@ def _as_sent(sent_message: Message | None, messages: Sequence[Message]) -> Seque
     """
     if sent_message is None or sent_message.preamble is None:
         return messages
-    for at, message in enumerate(messages):
+    for index, message in enumerate(messages):
         if message.role == "user" and message.preamble is None:
             content = message.content
             if content in (sent_message.content, sent_content(sent_message)):
                 merged = replace(message, content=sent_message.content, preamble=sent_message.preamble)
-                return [*messages[:at], merged, *messages[at + 1 :]]
+                return [*messages[:index], merged, *messages[index + 1 :]]
             return messages
     return messages if sent_message.content else [sent_message, *messages]
 
@@ -409,14 +417,14 @@ def _load(
         if history is None:
             break
         conversation.manager.restore(
-            [stored.message for stored in history.messages],
-            tokens=[_tokens(stored, counter) for stored in history.messages],
+            [stored_message.message for stored_message in history.messages],
+            tokens=[_tokens(stored_message, counter) for stored_message in history.messages],
             counter=counter.name,
             lead=history.lead,
             gap_messages=history.gap_messages,
             gap_tokens=history.gap_tokens,
         )
-        conversation.positions = [stored.position for stored in history.messages]
+        conversation.positions = [stored_message.position for stored_message in history.messages]
         conversation.manager.freeze(frozen_of(text), at=_written(history))
         conversation.state = replace(
             conversation.state,
@@ -467,21 +475,27 @@ def _covers(history: History, counter: TokenCounter, available: int) -> bool:
 
 
 def _take_in(
-    conversation: Conversation, news: Sequence[StoredMessage], head: Head, counter: TokenCounter
+    conversation: Conversation, new_messages: Sequence[StoredMessage], head: Head, counter: TokenCounter
 ) -> None:
     """Add messages that another window appended."""
     history = History.restored(
-        [stored.message for stored in news],
-        [_tokens(stored, counter) for stored in news],
+        [stored_message.message for stored_message in new_messages],
+        [_tokens(stored_message, counter) for stored_message in new_messages],
         counter.name,
         NO_GAP,
     )
-    _extend(conversation, history, [stored.position for stored in news], head=head, counter=counter)
+    _extend(
+        conversation,
+        history,
+        [stored_message.position for stored_message in new_messages],
+        head=head,
+        counter=counter,
+    )
 
 
 def _extend(
     conversation: Conversation,
-    counted: History,
+    history: History,
     positions: Iterable[int],
     *,
     head: Head,
@@ -489,7 +503,7 @@ def _extend(
 ) -> None:
     """Add messages that the ledger has and `counter` has counted."""
     conversation.manager.history.sums(counter)  # so that nothing is counted twice
-    conversation.manager.append_stored(counted)
+    conversation.manager.append_stored(history)
     conversation.positions.extend(positions)
     conversation.state = replace(conversation.state, head=head)
     conversation.assembled.invalidate()
@@ -509,16 +523,19 @@ def _parent(
 
 
 def _counted(messages: Iterable[Message], counter: TokenCounter) -> tuple[Counted, ...]:
-    counted = History(messages)
+    history = History(messages)
     return tuple(
         Counted(message, after - before)
-        for message, (before, after) in zip(counted.messages, pairwise(counted.sums(counter)), strict=True)
+        for message, (before, after) in zip(history.messages, pairwise(history.sums(counter)), strict=True)
     )
 
 
-def _tokens(stored: StoredMessage, counter: TokenCounter) -> int:
-    if stored.counter == counter.name:
-        return stored.tokens
+def _tokens(stored_message: StoredMessage, counter: TokenCounter) -> int:
+    if stored_message.counter == counter.name:
+        return stored_message.tokens
     return count_message(
-        counter, sent_content(stored.message), stored.message.tool_calls, stored.message.role
+        counter,
+        sent_content(stored_message.message),
+        stored_message.message.tool_calls,
+        stored_message.message.role,
     )

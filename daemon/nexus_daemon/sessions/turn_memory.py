@@ -94,13 +94,13 @@ def _search(scope: SessionScope, request: Request, inputs: TurnInputs) -> TurnMe
     if agent == MAIN and not (inputs.passages or levels or events) and not _waits(ledger, agent):
         return TurnMemory(events=number)
     sources = lazy.memory_sources
-    chosen: list[Source] = [sources.DirectSource(ledger.store)]
+    memory_sources: list[Source] = [sources.DirectSource(ledger.store)]
     if levels:
-        chosen.append(sources.MemorySource(ledger.levels, include=levels))
+        memory_sources.append(sources.MemorySource(ledger.levels, include=levels))
     if events:
-        chosen.append(sources.EventSource(ledger.bus, most=settings.events))
+        memory_sources.append(sources.EventSource(ledger.bus, most=settings.events))
     if inputs.passages:
-        chosen.append(sources.KnowledgeSource(lambda _: inputs.passages))
+        memory_sources.append(sources.KnowledgeSource(lambda _: inputs.passages))
     query = sources.Query(
         workspace=ledger.workspace,
         now=time.time(),
@@ -112,7 +112,7 @@ def _search(scope: SessionScope, request: Request, inputs: TurnInputs) -> TurnMe
         history=_visible_messages(conversation),
         settings=settings,
     )
-    items, failures = sources.gather(chosen, query)
+    items, failures = sources.gather(memory_sources, query)
     for failure in failures:
         logger.debug("a source of memory failed: %s", failure)
     return TurnMemory(searched=True, events=number, items=items, failures=tuple(failures))
@@ -159,7 +159,9 @@ def _has_newest(conversation: Conversation, most: int) -> bool:
     if conversation.state.compaction is not None:  # what follows the summary: what precedes it may have gaps
         positions = conversation.positions
         summary_position = positions[0] if positions else 0
-        begin = next((index for index, at in enumerate(positions) if at > summary_position), len(history))
+        begin = next(
+            (index for index, position in enumerate(positions) if position > summary_position), len(history)
+        )
     prefix = conversation.last_prefix
     if prefix is not None and prefix.view.history is history:
         begin = max(begin, prefix.view.start)

@@ -45,8 +45,8 @@ def measure_scope(scope: SessionScope) -> Measured:
     conversation = scope.conversation
     options = next_request.options_of_look(scope.snapshot, conversation, scope.ledger)
     messages = conversation.stored
-    spent, percent = _measure(scope, Request(options=options), scope.locate, messages)
-    return Measured(len(messages), spent, percent)
+    token_usage, percent = _measure(scope, Request(options=options), scope.locate, messages)
+    return Measured(len(messages), token_usage, percent)
 
 
 def estimate_request(scope: SessionScope) -> Estimate:
@@ -57,8 +57,8 @@ def estimate_request(scope: SessionScope) -> Estimate:
 
 def read_usage(scope: SessionScope) -> protocol.TokenUsage:
     """The usage with a cache report, after reading what other windows wrote."""
-    spent = measure(scope).usage
-    return with_cache(spent, scope.snapshot, scope.conversation, scope.locate, now=scope.client.now())
+    token_usage = measure(scope).usage
+    return with_cache(token_usage, scope.snapshot, scope.conversation, scope.locate, now=scope.client.now())
 
 
 def read_next_usage(
@@ -81,9 +81,9 @@ def read_next_usage(
     request = msgspec.structs.replace(request, options=options, git=inputs.git)
     memory = turn_memory.gather(scope, request, inputs)
     locate = turn_memory.locator_of(scope.locate, memory.items)
-    spent, _ = _measure(scope, request, locate, manager, memory=memory.items)
+    token_usage, _ = _measure(scope, request, locate, manager, memory=memory.items)
     now = scope.client.now()
-    return with_cache(spent, snapshot, scope.conversation, locate, now=now, inputs=inputs)
+    return with_cache(token_usage, snapshot, scope.conversation, locate, now=now, inputs=inputs)
 
 
 def current_usage(
@@ -110,8 +110,8 @@ def current_usage(
     counter = None if is_loaded(limits.encoding) else get_token_counter(use_tiktoken=False)
     request = Request(options=options)
     measured = assembly.measure(snapshot, conversation.stored, request=request, counter=counter, now=now)
-    spent = results.measured(measured, locate, conversation.positions)
-    return with_cache(spent, snapshot, conversation, locate, now=now)
+    token_usage = results.measured(measured, locate, conversation.positions)
+    return with_cache(token_usage, snapshot, conversation, locate, now=now)
 
 
 def with_cache(

@@ -56,8 +56,8 @@ def fields_for(
     """The first message of this process."""
     umask = os.umask(0o077)
     os.umask(umask)
-    about = (("version", __version__), ("protocol", str(PROTOCOL)), ("facts", place.facts))
-    pairs = (("purpose", purpose), *about, ("umask", str(umask)), ("pid", str(os.getpid())), *more)
+    process_fields = (("version", __version__), ("protocol", str(PROTOCOL)), ("facts", place.facts))
+    pairs = (("purpose", purpose), *process_fields, ("umask", str(umask)), ("pid", str(os.getpid())), *more)
     return hello.with_environ(pairs, environ)
 
 

@@ -51,12 +51,12 @@ def _connect(arguments: "Sequence[str]") -> "Socket | None":
         place = find_place(os.environ)
         if not os.path.exists(place.socket if place.has_socket else place.token):
             return None
-        more = fields(arguments)
-        if more is None:
+        command_fields = fields(arguments)
+        if command_fields is None:
             return None
         from nexus_daemon.shared import client
 
-        hello = client.fields_for(PURPOSE, place, os.environ, more=more)
+        hello = client.fields_for(PURPOSE, place, os.environ, more=command_fields)
         greeted = client.connect(place, hello, timeout_s=FIRST_S)
     except (NoSharedDaemonError, OSError):
         return None
@@ -77,9 +77,14 @@ def connect_for_output(arguments: "Sequence[str]", directory: str) -> "Socket | 
 
     place = find_place(os.environ)
     streams = (("stdout", _COLLECTED), ("stderr", _COLLECTED), ("size", _NO_SIZE))
-    about = (("cwd", directory), ("encoding", sys.getfilesystemencoding()), ("program", program()), *streams)
-    more = (*(("argument", argument) for argument in arguments), *about)
-    hello = client.fields_for(PURPOSE, place, os.environ, more=more)
+    process_fields = (
+        ("cwd", directory),
+        ("encoding", sys.getfilesystemencoding()),
+        ("program", program()),
+        *streams,
+    )
+    command_fields = (*(("argument", argument) for argument in arguments), *process_fields)
+    hello = client.fields_for(PURPOSE, place, os.environ, more=command_fields)
     greeted = client.connect(place, hello, timeout_s=FIRST_S) or client.connect_or_start(place, hello)
     if greeted.reply.get("version") != __version__:
         greeted.socket.close()
@@ -115,8 +120,13 @@ def fields(arguments: "Sequence[str]") -> "tuple[tuple[str, str], ...] | None":
     if stdout is None or stderr is None:
         return None
     streams = (("stdout", stdout), ("stderr", stderr), ("size", _size()))
-    about = (("cwd", cwd), ("encoding", sys.getfilesystemencoding()), ("program", program()), *streams)
-    return (*(("argument", argument) for argument in arguments), *about)
+    process_fields = (
+        ("cwd", cwd),
+        ("encoding", sys.getfilesystemencoding()),
+        ("program", program()),
+        *streams,
+    )
+    return (*(("argument", argument) for argument in arguments), *process_fields)
 
 
 def program() -> str:

@@ -161,11 +161,11 @@ class Forwarder:
                 self._is_sending = False
                 while not self._waiting or self._socket is None:
                     self._changed.wait()
-                waiting, self._waiting, self._is_sending = self._waiting, [], True
+                waiting_data, self._waiting, self._is_sending = self._waiting, [], True
                 connected = self._socket
                 self._changed.notify_all()
             with self._sending, contextlib.suppress(OSError):
-                connected.sendall(b"".join(waiting))
+                connected.sendall(b"".join(waiting_data))
 
     def _look(self) -> "Tracker":
         """Look at everything that the editor sent so far."""

@@ -48,47 +48,47 @@ class FrameFilter:
             data, self._held = self._held + data, b""
         passing: list[memoryview] = []
         view = memoryview(data)
-        at = begin = min(self._rest, len(data))
-        self._rest -= at
+        position = begin = min(self._rest, len(data))
+        self._rest -= position
         begin = 0
-        while at < len(data):
-            size = self._frame_size(data, at)
+        while position < len(data):
+            size = self._frame_size(data, position)
             if size is None:
-                self._held = data[at:]
+                self._held = data[position:]
                 break
-            if not self._passes(data, at):
-                passing.append(view[begin:at])
-                begin = at + size
-            self._rest = max(at + size - len(data), 0)
-            at = min(at + size, len(data))
-        if at > begin:
-            passing.append(view[begin:at])
+            if not self._passes(data, position):
+                passing.append(view[begin:position])
+                begin = position + size
+            self._rest = max(position + size - len(data), 0)
+            position = min(position + size, len(data))
+        if position > begin:
+            passing.append(view[begin:position])
         return [piece for piece in passing if piece]
 
-    def _frame_size(self, data: bytes, at: int) -> int | None:
+    def _frame_size(self, data: bytes, position: int) -> int | None:
         """The size of the frame that begins here, None: too little of it is there."""
-        end = data.find(b"\r\n\r\n", at)
+        end = data.find(b"\r\n\r\n", position)
         if end < 0:
             return None
-        length = self._size_of_body(data, at)
-        size = end + 4 - at + length
-        least = size if length <= HOLD else end + 4 - at + _HEAD
-        return size if len(data) - at >= least else None
+        length = self._size_of_body(data, position)
+        size = end + 4 - position + length
+        least = size if length <= HOLD else end + 4 - position + _HEAD
+        return size if len(data) - position >= least else None
 
-    def _size_of_body(self, data: bytes, at: int) -> int:
-        return int(data[at + len(_HEADER) : data.index(b"\r\n\r\n", at)])
+    def _size_of_body(self, data: bytes, position: int) -> int:
+        return int(data[position + len(_HEADER) : data.index(b"\r\n\r\n", position)])
 
-    def _passes(self, data: bytes, at: int) -> bool:
+    def _passes(self, data: bytes, position: int) -> bool:
         if self.goodbye is not None:
             return False  # what fails now is sent to the next daemon
-        start = data.index(b"\r\n\r\n", at) + 4
+        start = data.index(b"\r\n\r\n", position) + 4
         head = data[start : start + _HEAD]
         if head.startswith(_OWN_REPLY):
             return False
         try:
             return self._look(head)
         except (ValueError, IndexError, RecursionError):  # its id or URI may be longer
-            body = data[start : start + self._size_of_body(data, at)]
+            body = data[start : start + self._size_of_body(data, position)]
         try:
             return self._look(body)
         except (ValueError, IndexError, RecursionError):

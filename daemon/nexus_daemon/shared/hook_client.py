@@ -62,18 +62,18 @@ def _run(assistant: str, event: str, options: "Sequence[str]", environ: "Mapping
         place = find_place(environ)
     except NoSharedDaemonError:
         return
-    about = (
+    process_fields = (
         ("purpose", PURPOSE),
         ("version", __version__),
         ("protocol", str(PROTOCOL)),
         ("facts", place.facts),
     )
-    call = (("assistant", assistant), ("event", event), *(("option", option) for option in options))
+    call_fields = (("assistant", assistant), ("event", event), *(("option", option) for option in options))
     is_spooled = event in SPOOLED and spool(place, assistant, event, payload)
     content = ("spooled", "1") if is_spooled else ("payload", os.fsdecode(payload))
-    more = (("answer", str(int(has_answer))), content)
+    content_fields = (("answer", str(int(has_answer))), content)
     variables = {name: environ[name] for name in _VARIABLES if name in environ}
-    message = hello.encode(hello.with_environ((*about, *call, *more), variables))
+    message = hello.encode(hello.with_environ((*process_fields, *call_fields, *content_fields), variables))
     if not _send(place, message, is_answered=has_answer) and event in STARTING:
         _start()
 

@@ -113,12 +113,12 @@ class HookRunner:
         from nexus_daemon.assistants.hooks.hook_event import HookCall
 
         path = spool_path(self._place)
-        taken = f"{path}.{os.getpid()}"
+        taken_path = f"{path}.{os.getpid()}"
         try:
-            os.rename(path, taken)  # what is appended from now on is in another file
-            with open(taken, "rb") as file:
+            os.rename(path, taken_path)  # what is appended from now on is in another file
+            with open(taken_path, "rb") as file:
                 lines = file.read(MOST_SPOOLED).splitlines()
-            os.unlink(taken)
+            os.unlink(taken_path)
         except OSError:  # there is none
             return []
         rows = [line.split(b"\t", 2) for line in lines]

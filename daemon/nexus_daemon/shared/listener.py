@@ -287,11 +287,11 @@ class SharedDaemon:
         if status == "ok" and fields.get("purpose") == "hook":
             return True  # its answer is the reply
         windows = sum(link is not None for link in self._clients.values())
-        about = (("version", __version__), ("protocol", str(PROTOCOL)), ("pid", str(os.getpid())))
-        more = [("message", message), ("windows", str(windows))]
+        daemon_fields = (("version", __version__), ("protocol", str(PROTOCOL)), ("pid", str(os.getpid())))
+        reply_fields = [("message", message), ("windows", str(windows))]
         if status == "ok" and fields.get("purpose") == "status":
-            more.append(("state", self._describe()))
-        reply = hello.Fields((("status", status), *about, *more))
+            reply_fields.append(("state", self._describe()))
+        reply = hello.Fields((("status", status), *daemon_fields, *reply_fields))
         await asyncio.get_running_loop().sock_sendall(connected, hello.encode(reply))
         return status == "ok"
 
@@ -299,9 +299,13 @@ class SharedDaemon:
         """The state of this daemon as JSON: that of `nexus/status`, and its identity."""
         from nexus_daemon.api.status import describe
 
-        about = {"pid": os.getpid(), "version": __version__, "identity": self._place.facts.splitlines()}
+        process_info = {
+            "pid": os.getpid(),
+            "version": __version__,
+            "identity": self._place.facts.splitlines(),
+        }
         state = {} if self._daemon is None else msgspec.to_builtins(describe(self._daemon))
-        return framing.encode({**about, **state, "assistants": self._hooks.describe()}).decode()
+        return framing.encode({**process_info, **state, "assistants": self._hooks.describe()}).decode()
 
     def _judge(self, fields: hello.Fields) -> tuple[str, str]:
         if self._reason is not None:
@@ -367,9 +371,9 @@ class SharedDaemon:
                 await asyncio.gather(*(link.settle() for link in links))
         for link in links:
             _dismiss(link, reason)
-        waiting = [task for task in self._clients if task is not asyncio.current_task()]
-        if waiting:
-            await asyncio.wait(waiting, timeout=DRAIN_S)
+        client_tasks = [task for task in self._clients if task is not asyncio.current_task()]
+        if client_tasks:
+            await asyncio.wait(client_tasks, timeout=DRAIN_S)
         self._ended.set()
 
     def _stop_listening(self) -> None:

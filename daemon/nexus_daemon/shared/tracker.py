@@ -156,8 +156,8 @@ class Tracker:
             yield self._trace
         if self._folders:
             added = [folder for folder in self._folders.values() if folder is not None]
-            gone = [{"uri": uri, "name": ""} for uri, folder in self._folders.items() if folder is None]
-            event = {"added": added, "removed": gone}
+            removed = [{"uri": uri, "name": ""} for uri, folder in self._folders.items() if folder is None]
+            event = {"added": added, "removed": removed}
             changes = {"method": "workspace/didChangeWorkspaceFolders", "params": {"event": event}}
             yield frame({"jsonrpc": "2.0", **changes})
         for document in self._documents.values():
@@ -177,11 +177,11 @@ class Tracker:
 
         `running` are the ids, as JSON, of those that were begun; None: any of them may have been.
         """
-        begun = self.pending.keys() if running is None else self.pending.keys() & set(running)
+        begun_keys = self.pending.keys() if running is None else self.pending.keys() & set(running)
         lost = [
             key
             for key, request in self.pending.items()
-            if (key in begun and not request.is_repeatable) or request.deliveries >= MOST_DELIVERIES
+            if (key in begun_keys and not request.is_repeatable) or request.deliveries >= MOST_DELIVERIES
         ]
         return [_failure(json.loads(key), self.pending.pop(key).method) for key in lost]
 

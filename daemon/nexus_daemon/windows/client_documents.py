@@ -101,8 +101,10 @@ class ClientDocuments:
 
     def editing(self) -> "Editing":
         """How the client takes edits now; of a file that is open several times, in what was edited last."""
-        opened = sorted(self._documents, key=lambda document: document.edited)
-        pairs = [(path, document) for document in opened for path in (document.real, document.path) if path]
+        documents = sorted(self._documents, key=lambda document: document.edited)
+        pairs = [
+            (path, document) for document in documents for path in (document.real, document.path) if path
+        ]
         return features.edits.Editing(  # imported by the first request for a fix
             creates=self._client.capabilities.creates_files,
             is_versioned=self._client.capabilities.takes_versions,

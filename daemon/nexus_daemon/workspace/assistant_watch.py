@@ -173,12 +173,15 @@ class AssistantWatch:
         for folder, listing in current_listings.items():
             if folder not in previous_listings:
                 continue
-            earlier, models = previous_listings[folder].changed, previous_listings[folder].models
+            previous_changed, previous_models = (
+                previous_listings[folder].changed,
+                previous_listings[folder].models,
+            )
             for key, changed in listing.changed.items():
-                if earlier.get(key) != changed:
-                    reason = "changed" if key in earlier else "appeared"
+                if previous_changed.get(key) != changed:
+                    reason = "changed" if key in previous_changed else "appeared"
                     is_running = key in self._live.get(folder, ())
-                    changes_views = not is_running or models.get(key) != listing.models[key]
+                    changes_views = not is_running or previous_models.get(key) != listing.models[key]
                     self._announce(SessionChange(folder, *key, reason=reason, changes_views=changes_views))
         self._announce_idle()
 
@@ -254,9 +257,9 @@ class SessionNews:
             if paths is None or not directories.isdisjoint(map(dirname, paths)):
                 self._wake()
 
-        listed = Subscriber(watch.paths, changed)
+        subscriber = Subscriber(watch.paths, changed)
         followed = Subscriber(lambda: self._followed, followed_changed)
-        watcher = Watcher(listed, followed, executor=executor)
+        watcher = Watcher(subscriber, followed, executor=executor)
         self._refresh = partial(asyncio.get_running_loop().call_soon_threadsafe, watcher.refresh)
         watcher.start()
         watch.look()
@@ -285,16 +288,16 @@ def _listing(folder: WatchedFolder) -> _Listing:
         for program in programs.values()
         for path in program.sessions.watched(place, folder.path)
     }
-    for at, session in enumerate(find_sessions(place, folder.path).sessions):
+    for number, session in enumerate(find_sessions(place, folder.path).sessions):
         program, marks = programs[session.assistant].sessions, [session.changed]
         if not program.shares_file:
             marks.append(repr(files.file_stamp(session.path)))
-            if at < MOST_FILES:
+            if number < MOST_FILES:
                 paths.add(session.path)
-        if program.agents_directory is not None and at < MOST_AGENTS:
+        if program.agents_directory is not None and number < MOST_AGENTS:
             agents = program.agents_directory(session.path)
-            listed = files.list_directory(agents) or ()
-            marks += (repr(files.file_stamp(join(agents, name))) for name, _ in listed)
+            entries = files.list_directory(agents) or ()
+            marks += (repr(files.file_stamp(join(agents, name))) for name, _ in entries)
             paths.add(join(agents, _ANY))
         key = session.assistant, session.id
         changed[key], models[key], ends[key] = repr(marks), session.model, live_until(session)

@@ -399,10 +399,10 @@ class FolderTable(Generic[F]):
             folder.programs.changed(paths)
             if folder.watched.isdisjoint(entries) and folder.watched_by_agents.isdisjoint(entries):
                 continue
-            read = [path for path in paths if not folder.watched.isdisjoint(watch_entries((path,)))]
-            for path in read:
+            folder_paths = [path for path in paths if not folder.watched.isdisjoint(watch_entries((path,)))]
+            for path in folder_paths:
                 folder.reload.request("disk", path)  # which reloads agents, too
-            self._agent_files_changed(folder, [path for path in paths if path not in read])
+            self._agent_files_changed(folder, [path for path in paths if path not in folder_paths])
 
     def _agent_files_changed(self, folder: F, paths: Collection[str]) -> None:
         changed = frozenset(

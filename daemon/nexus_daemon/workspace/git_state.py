@@ -94,16 +94,21 @@ class WorkingTrees:
             self._cache.popitem(last=False)
 
 
-def _while_slow(read: "GitState | None", cached: _Cached | None) -> "GitState | None":
+def _while_slow(read_state: "GitState | None", cached: _Cached | None) -> "GitState | None":
     """The state to use while git still runs: the cached one, if it is recent and of the same commit."""
-    if read is None or cached is None or cached.state is None or time.monotonic() - cached.at > CACHED_S:
-        return None if read is None else msgspec.structs.replace(read, slow=True)
-    is_same_commit = (read.branch, read.commit, read.operation) == (
+    if (
+        read_state is None
+        or cached is None
+        or cached.state is None
+        or time.monotonic() - cached.at > CACHED_S
+    ):
+        return None if read_state is None else msgspec.structs.replace(read_state, slow=True)
+    is_same_commit = (read_state.branch, read_state.commit, read_state.operation) == (
         cached.state.branch,
         cached.state.commit,
         cached.state.operation,
     )
-    return cached.state if is_same_commit else msgspec.structs.replace(read, slow=True)
+    return cached.state if is_same_commit else msgspec.structs.replace(read_state, slow=True)
 
 
 def _read(folder: str) -> "GitState | None":

@@ -213,15 +213,15 @@ class Inotify:
         self._unused.clear()
 
     def _pass_on(self, data: bytes) -> None:
-        at = 0
-        while at < len(data):
-            descriptor, mask, _, size = _HEADER.unpack_from(data, at)
-            at += _HEADER.size + size
+        offset = 0
+        while offset < len(data):
+            descriptor, mask, _, size = _HEADER.unpack_from(data, offset)
+            offset += _HEADER.size + size
             if mask & _OVERFLOW:
                 for watch in {watch for watches in self._watches.values() for watch in watches}:
                     watch.overflow()
                 continue
-            name = os.fsdecode(data[at - size : at].rstrip(b"\0"))
+            name = os.fsdecode(data[offset - size : offset].rstrip(b"\0"))
             for watch, directory in tuple(self._watches.get(descriptor, {}).items()):
                 if mask & _GONE:
                     watch.take(DELETED, directory)

@@ -355,7 +355,7 @@ class Knowledge:
             if (known_settings := window._settings) is not None  # noqa: SLF001
         ]
         try:
-            done = lazy.knowledge.refresh(
+            scan = lazy.knowledge.refresh(
                 self._opened(),
                 settings,
                 changed=pending,
@@ -366,14 +366,14 @@ class Knowledge:
             logger.debug("%s", error)
             self._looked = None  # the next query tries again
             return None
-        for skipped_file in done.skipped:
+        for skipped_file in scan.skipped:
             logger.info("not indexed: %s: %s", skipped_file.path, skipped_file.reason)
         if self._stop.is_set():
             return None
-        if done.directories is None:
+        if scan.directories is None:
             return _Look()
-        names = frozenset(os.path.join(directory, "") for directory in done.directories)
-        return _Look((*problems, *done.problems), done.directories, names)
+        names = frozenset(os.path.join(directory, "") for directory in scan.directories)
+        return _Look((*problems, *scan.problems), scan.directories, names)
 
     def _ask(
         self,
@@ -469,10 +469,10 @@ def _moved(
     if not problems or all(current_paths.get(name) is entry for name, entry in previous_paths.items()):
         return problems
     places = {(entry.path, entry.span): current_paths.get(name) for name, entry in previous_paths.items()}
-    moved = ((problem, places.get((problem.path, problem.span))) for problem in problems)
+    moved_problems = ((problem, places.get((problem.path, problem.span))) for problem in problems)
     return tuple(
         msgspec.structs.replace(problem, path=entry.path, span=entry.span)
-        for problem, entry in moved
+        for problem, entry in moved_problems
         if entry is not None
     )
 

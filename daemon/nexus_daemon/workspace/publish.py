@@ -230,12 +230,12 @@ class Publisher:
             self._views[folder] = _View(findings, self._encoding, old_view)
         new_view = self._views.get(folder)
         self._take_closed()
-        wrong = self._files.keys() | (new_view.wrong if new_view else ())
+        paths_with_problems = self._files.keys() | (new_view.wrong if new_view else ())
         documents: dict[str, Document] = {}
         for path in sorted({path for view in (old_view, new_view) if view for path in view.paths}):
             file_documents = self._documents.of_file(path)
             documents.update((document.uri, document) for document in file_documents)
-            if not any(document.path == path for document in file_documents) and path in wrong:
+            if not any(document.path == path for document in file_documents) and path in paths_with_problems:
                 self._publish_file(path)
         for document in documents.values():
             self._publish_document(document)

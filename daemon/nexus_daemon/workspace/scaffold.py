@@ -49,11 +49,11 @@ def _make_directory(directory: str, umask: int | None) -> None:
     if umask is None or os.name == "nt":
         os.makedirs(directory, exist_ok=True)
         return
-    missing = []
+    missing_directories = []
     while not os.path.isdir(directory):
-        missing.append(directory)
+        missing_directories.append(directory)
         directory = os.path.dirname(directory)
-    for path in reversed(missing):
+    for path in reversed(missing_directories):
         with contextlib.suppress(FileExistsError):
             os.mkdir(path, 0o700)
             os.chmod(path, 0o777 & ~umask)
@@ -66,14 +66,14 @@ def _write(path: str, text: str, *, overwrite: bool, umask: int | None) -> bool:
     if os.path.islink(path):
         raise RequestError(f"{path} is a symbolic link; it was not replaced.", code="init-link")
     mode = os.stat(path).st_mode & 0o777
-    fresh = f"{path}.{os.getpid()}.new"
+    new_path = f"{path}.{os.getpid()}.new"
     with contextlib.suppress(FileNotFoundError):
-        os.unlink(fresh)  # of a run that was killed
-    _create(fresh, text, mode)
+        os.unlink(new_path)  # of a run that was killed
+    _create(new_path, text, mode)
     try:
-        os.replace(fresh, path)
+        os.replace(new_path, path)
     except OSError:
-        os.unlink(fresh)
+        os.unlink(new_path)
         raise
     return True
 

@@ -154,7 +154,11 @@ class Watcher:
             elif directory is None or self._watch is None or directory not in self._watch.directories:
                 since.append(self._waiting.get(path, self._listed_at))
             else:
-                since += [at for gone, at in self._moved.items() if within(directory[0], gone)]
+                since += [
+                    moved_at
+                    for moved_path, moved_at in self._moved.items()
+                    if within(directory[0], moved_path)
+                ]
         hanging = [poller.hanging_since for poller in pollers if poller.hanging_since is not None]
         if hanging:
             since += hanging
@@ -244,20 +248,26 @@ class Watcher:
         for failure in set(look.unwatchable.values()) - self._logged:
             self._logged.add(failure)
             logger.warning("%s; files there are polled", failure.reason)
-        self._moved = {gone: at for gone, at in self._moved.items() if moved.get(gone) != at}
+        self._moved = {
+            moved_path: moved_at
+            for moved_path, moved_at in self._moved.items()
+            if moved.get(moved_path) != moved_at
+        }
         everything = lost_events or (previous_watch is None and self._watch is not None)
         for subscriber, now, then in zip(self._subscribers, listed, previous_listed, strict=True):
             if everything:
                 self._tell(subscriber.changed, None)
                 continue
-            news = {
+            new_coverage = {
                 path
                 for path in now
                 if path not in then or previous_look.directory(path) != look.directory(path)
             }
-            added = {path for path in news if path not in then and look.directory(path) in watched_before}
+            added = {
+                path for path in new_coverage if path not in then and look.directory(path) in watched_before
+            }
             added -= polled
-            unseen = (news | switched_paths & now) - added
+            unseen = (new_coverage | switched_paths & now) - added
             unseen |= {path for path in now if moved and _is_within(look.directory(path), moved)}
             self._tell_news(subscriber, unseen, added - unseen)
 
@@ -299,12 +309,12 @@ class Watcher:
         previous_watch, self._watch = self._watch, None
         if directories:
             try:
-                opened = await self._opened([path for path, _, _ in directories])
+                watch_handle = await self._opened([path for path, _, _ in directories])
             except Exception as error:  # noqa: BLE001 - as above
                 self._watch = previous_watch
                 self._failed(error)
                 return False
-            self._watch = self._unproven = watch = _Watch(opened, directories)
+            self._watch = self._unproven = watch = _Watch(watch_handle, directories)
             task = loop.create_task(self._follow(watch))
             self._watches[task] = watch
             task.add_done_callback(self._watches.pop)
@@ -428,7 +438,7 @@ class _Watch:
         self.directories = frozenset(
             directory
             for directory in self.directories
-            if not any(within(directory[0], gone) for gone in moved)
+            if not any(within(directory[0], moved_path) for moved_path in moved)
         )
 
 

@@ -137,10 +137,10 @@ def _tools(question: Question, name: str) -> Iterator[Suggestion]:
         scene.surroundings.folder,
     )
     place = Place(home, environ, reads_conversations(scene.snapshot.effective))
-    listed = find_sessions(place, folder, assistants=(name,)).sessions
-    for session in [candidate for candidate in listed if candidate.parent is None][:MOST_SESSIONS]:
+    listed_sessions = find_sessions(place, folder, assistants=(name,)).sessions
+    for session in [candidate for candidate in listed_sessions if candidate.parent is None][:MOST_SESSIONS]:
         try:
-            report = question.followers.report(session, place, listed)
+            report = question.followers.report(session, place, listed_sessions)
         except apsw.Error:
             continue
         calls.update({tool_use.tool: tool_use.calls for tool_use in report.tools})
@@ -195,9 +195,11 @@ def _complete_import(question: Question, offset: int) -> list[dict[str, Any]]:
             continue
         if not ignore.ignores(path, is_directory=is_directory):
             text = name.replace(" ", "\\ ")
-            counted = "" if is_directory or len(suggestions) >= MOST_COUNTED else _tokens(question, path)
+            token_detail = "" if is_directory or len(suggestions) >= MOST_COUNTED else _tokens(question, path)
             kind = "folder" if is_directory else "file"
-            suggestions.append(Suggestion(f"{text}/" if is_directory else text, kind=kind, detail=counted))
+            suggestions.append(
+                Suggestion(f"{text}/" if is_directory else text, kind=kind, detail=token_detail)
+            )
     span = Span(offset - len(name_start.replace(" ", "\\ ")), offset)
     return value_items(document, span, suggestions, form=question.form)
 

@@ -63,8 +63,8 @@ def rename(question: Question, params: lsp_types.RenameParams) -> dict[str, Any]
             f"{params.new_name!r} is not a valid name for an MCP server. {allowed}", code="bad-rename"
         )
     if any(use.defines for use in server_uses(question, params.new_name)[0]):
-        taken = f"There is an MCP server {params.new_name!r} already. Choose another name."
-        raise RequestError(taken, code="bad-rename")
+        complaint = f"There is an MCP server {params.new_name!r} already. Choose another name."
+        raise RequestError(complaint, code="bad-rename")
     uses, locate = server_uses(question, named_server[0])
     edits = server_edits(uses, params.new_name)
     return edit_of_folder(edits, question.document.folder, locate, question.editing)

@@ -35,10 +35,10 @@ def find_inlay_hints(question: Question, params: lsp_types.RangeParams) -> list[
         return []
     span, counter = document.locate.span(document.path, params.range), _counter(question)
     hints = outline.section_hints(document, outline.outline(document, counter), span)
-    for where, target in import_links.imports_of(document):
-        text = question.scene.disk.text(target) if span.start <= where.end <= span.end else None
+    for import_span, target in import_links.imports_of(document):
+        text = question.scene.disk.text(target) if span.start <= import_span.end <= span.end else None
         if text is not None:
-            hints.append(outline.hint(document, where.end, outline.tokens_text(text, counter)))
+            hints.append(outline.hint(document, import_span.end, outline.tokens_text(text, counter)))
     return hints
 
 

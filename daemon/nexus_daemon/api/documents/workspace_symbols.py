@@ -64,7 +64,7 @@ def _has_letters(name: str, query: str) -> bool:
 
 
 def _all(scene: Scene) -> Iterator[_NamedPlace]:
-    disk, where = scene.disk, scene.surroundings
+    disk, surroundings = scene.disk, scene.surroundings
     for path, text in importing_texts(scene).items():
         for heading in find_headings(text):
             yield _NamedPlace(
@@ -74,12 +74,12 @@ def _all(scene: Scene) -> Iterator[_NamedPlace]:
         if name == NEXUS:
             continue
         program = PROGRAMS[name]
-        for server in program.servers.read(disk, program.settings(disk, where)):
+        for server in program.servers.read(disk, program.settings(disk, surroundings)):
             span = find_server_key(server.path, server.name, disk)
             yield _NamedPlace(
                 server.name, SERVER, server.path, span=span, container=f"MCP server of {program.title}"
             )
-        for part in read_profile(name, where, disk=disk, counted=False).parts:
+        for part in read_profile(name, surroundings, disk=disk, counted=False).parts:
             if part.scope in LISTED and part.path is not None:
                 yield _NamedPlace(
                     _definition_name(part.path), SKILL, part.path, span=TOP, container=part.scope

@@ -168,16 +168,18 @@ class HookHandler:
 
         def answer() -> str:
             try:
-                earlier_facts, present = (
+                earlier_facts, present_texts = (
                     facts_future.result(timeout=WAIT_S),
                     present_future.result(timeout=WAIT_S),
                 )
             except (FutureTimeoutError, TimeoutError):
                 logger.info("a transcript takes too long to be read: nothing is given back")
                 return ""
-            if earlier_facts is None or not present:
+            if earlier_facts is None or not present_texts:
                 return ""
-            return _as_context(call.event, recall_dropped(earlier_facts, present, _counter(call), limit))
+            return _as_context(
+                call.event, recall_dropped(earlier_facts, present_texts, _counter(call), limit)
+            )
 
         return answer
 
@@ -270,11 +272,11 @@ def _merged(sessions: Iterable[LoadedSession]) -> list[LoadedSession]:
     merged: dict[tuple[str, str], LoadedSession] = {}
     for session in sessions:
         key = (session.folder, session.session)
-        earlier = merged.get(key)
+        earlier_session = merged.get(key)
         merged[key] = (
             session
-            if earlier is None
-            else msgspec.structs.replace(earlier, files=(*earlier.files, *session.files))
+            if earlier_session is None
+            else msgspec.structs.replace(earlier_session, files=(*earlier_session.files, *session.files))
         )
     return list(merged.values())
 

@@ -63,9 +63,9 @@ def store_path(environ: Mapping[str, str]) -> str:
 
 def read_sessions(environ: Mapping[str, str]) -> list[LoadedSession]:
     """The sessions, the latest last; empty if there is no file that can be read."""
-    read = files.read_bytes(store_path(environ), limit=_LARGEST)
+    file_read = files.read_bytes(store_path(environ), limit=_LARGEST)
     try:
-        return decode_as(read.data or b"[]", list[LoadedSession])
+        return decode_as(file_read.data or b"[]", list[LoadedSession])
     except (msgspec.DecodeError, UnicodeDecodeError):
         return []
 
@@ -84,21 +84,21 @@ def find_session(environ: Mapping[str, str], assistant: str, folder: str) -> Loa
     )
 
 
-def add_files(environ: Mapping[str, str], news: Iterable[LoadedSession]) -> None:
+def add_files(environ: Mapping[str, str], new_sessions: Iterable[LoadedSession]) -> None:
     """Add what sessions loaded; OSError if it cannot be written."""
-    stored = {(session.assistant, session.folder): session for session in read_sessions(environ)}
-    for new_session in news:
-        stored_session = stored.pop((new_session.assistant, new_session.folder), None)
+    stored_sessions = {(session.assistant, session.folder): session for session in read_sessions(environ)}
+    for new_session in new_sessions:
+        stored_session = stored_sessions.pop((new_session.assistant, new_session.folder), None)
         if stored_session is not None and stored_session.session == new_session.session:
-            fresh = {file.path for file in new_session.files}
-            earlier_files = tuple(file for file in stored_session.files if file.path not in fresh)
+            new_paths = {file.path for file in new_session.files}
+            earlier_files = tuple(file for file in stored_session.files if file.path not in new_paths)
             new_session = replace(
                 new_session, at=stored_session.at, files=(*earlier_files, *new_session.files)
             )
-        stored[new_session.assistant, new_session.folder] = replace(
+        stored_sessions[new_session.assistant, new_session.folder] = replace(
             new_session, files=new_session.files[-MOST_FILES:]
         )
-    write_file(store_path(environ), msgspec.json.encode(list(stored.values())[-MOST_FOLDERS:]))
+    write_file(store_path(environ), msgspec.json.encode(list(stored_sessions.values())[-MOST_FOLDERS:]))
 
 
 def compare(session: LoadedSession, paths: Iterable[str]) -> Comparison:

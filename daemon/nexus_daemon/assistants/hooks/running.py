@@ -52,17 +52,17 @@ class RunningSessions:
         now = self._now()
         key = (assistant, session)
         with self._lock:
-            earlier = self._sessions.pop(key, None)
-            if earlier is None:
-                earlier = RunningSession(
+            earlier_session = self._sessions.pop(key, None)
+            if earlier_session is None:
+                earlier_session = RunningSession(
                     assistant, session, folder, transcript, started=now, changed=now, state=state
                 )
             self._sessions[key] = replace(
-                earlier,
+                earlier_session,
                 changed=now,
                 state=state,
-                transcript=transcript or earlier.transcript,
-                process=process or earlier.process,
+                transcript=transcript or earlier_session.transcript,
+                process=process or earlier_session.process,
             )
             while len(self._sessions) > MOST_SESSIONS:
                 del self._sessions[next(iter(self._sessions))]

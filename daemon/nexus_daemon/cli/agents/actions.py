@@ -13,11 +13,11 @@ from nexus_daemon.cli.folder import absolute
 
 
 def run_list(options: argparse.Namespace) -> int:
-    listed = answer("agents", options.folder, handlers.list_agents, protocol.FolderParams)
+    result = answer("agents", options.folder, handlers.list_agents, protocol.FolderParams)
     if options.json:
-        output.json_value(msgspec.to_builtins(listed))
-    elif listed.agents:
-        print_agents(listed.agents)
+        output.json_value(msgspec.to_builtins(result))
+    elif result.agents:
+        print_agents(result.agents)
     else:
         output.complain(
             "agents", f"{absolute(options.folder)} has no running agents; nexus agents spawn NAME starts one."

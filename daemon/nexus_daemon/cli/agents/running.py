@@ -109,5 +109,5 @@ def _print_message(message: Message) -> None:
 
 
 def _is_live(client: FolderClient, name: str) -> bool:
-    listed = client.ask(api.agent.list_agents, protocol.FolderParams(client.uri))
-    return any(agent.agent_id == name for agent in listed.agents)
+    result = client.ask(api.agent.list_agents, protocol.FolderParams(client.uri))
+    return any(agent.agent_id == name for agent in result.agents)

@@ -225,16 +225,16 @@ class _Chat:
             self._session, self._agent = self._client.find_session(name).session, None
             output.line(f"This is {self._session} now.")
             return
-        listed = self._client.ask(api.stored_sessions.list_sessions, protocol.ListParams(self._client.uri))
-        for session in listed.sessions:
+        result = self._client.ask(api.stored_sessions.list_sessions, protocol.ListParams(self._client.uri))
+        for session in result.sessions:
             output.line(
                 f"{session.session}: {output.counted(session.turns, 'turn')}, {session.tokens:,} tokens"
             )
 
     def list_agents(self, _: str) -> None:
-        listed = self._client.ask(api.agent.list_agents, protocol.FolderParams(self._client.uri))
-        if listed.agents:
-            print_agents(listed.agents)
+        result = self._client.ask(api.agent.list_agents, protocol.FolderParams(self._client.uri))
+        if result.agents:
+            print_agents(result.agents)
         else:
             output.line("No agents are running.")
 
@@ -248,11 +248,13 @@ class _Chat:
         output.line(f"This is {self._session} now; {previous_name} stays as it is.")
 
     def _free_name(self) -> str:
-        listed = self._client.ask(api.stored_sessions.list_sessions, protocol.ListParams(self._client.uri))
-        taken = {session.session for session in listed.sessions}
+        result = self._client.ask(api.stored_sessions.list_sessions, protocol.ListParams(self._client.uri))
+        taken_names = {session.session for session in result.sessions}
         stem = self._name.rpartition("-")[0] if self._name.rpartition("-")[2].isdecimal() else self._name
         return next(
-            f"{stem}-{number}" for number in range(2, len(taken) + 3) if f"{stem}-{number}" not in taken
+            f"{stem}-{number}"
+            for number in range(2, len(taken_names) + 3)
+            if f"{stem}-{number}" not in taken_names
         )
 
 

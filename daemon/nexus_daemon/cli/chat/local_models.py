@@ -49,7 +49,7 @@ def list_models(port: int) -> list[str]:
         response = connection.getresponse()
         answer = json.loads(response.read(LARGEST_LIST)) if response.status == OK else None
     connection.close()
-    listed = answer.get("data") if isinstance(answer, dict) else None
-    models = listed if isinstance(listed, list) else []
+    data = answer.get("data") if isinstance(answer, dict) else None
+    models = data if isinstance(data, list) else []
     names = [model.get("id") for model in models if isinstance(model, dict)]
     return [name for name in names if isinstance(name, str)]

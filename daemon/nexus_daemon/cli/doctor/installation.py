@@ -38,16 +38,16 @@ def versions() -> Iterator[Check]:
 
 def packages() -> Iterator[Check]:
     """The packages that Nexus needs."""
-    missing, present = [], []
+    missing_packages, present_packages = [], []
     for name in PACKAGES:
         try:
-            present.append(f"{name} {metadata.version(name)}")
+            present_packages.append(f"{name} {metadata.version(name)}")
         except metadata.PackageNotFoundError:
-            missing.append(name)
-    yield Check("versions", "packages", "info", ", ".join(present) or "none")
-    if missing:
+            missing_packages.append(name)
+    yield Check("versions", "packages", "info", ", ".join(present_packages) or "none")
+    if missing_packages:
         advice = "Install Nexus again, in an environment of its own (uv tool install, pipx)."
-        yield Check("versions", "missing packages", "fix", ", ".join(missing), advice=advice)
+        yield Check("versions", "missing packages", "fix", ", ".join(missing_packages), advice=advice)
 
 
 def sqlite() -> Iterator[Check]:

@@ -40,7 +40,7 @@ def watches() -> Iterator[Check]:
     if sys.platform != "linux":
         return
     watches, instances = _watches_in_use()
-    for setting, few, count, noun in (
+    for setting, least_limit, count, noun in (
         (WATCHES, FEW_WATCHES, watches, "watches"),
         (INSTANCES, FEW_INSTANCES, instances, "instances"),
     ):
@@ -52,8 +52,8 @@ def watches() -> Iterator[Check]:
         if count >= limit * 0.9:
             advice = f"Raise the limit: `sudo sysctl {setting}={max(524_288, 2 * limit)}`."
             yield Check("system", setting, "fix", text, advice=advice)
-        elif limit < few:
-            advice = f"`sudo sysctl {setting}={few * 8}` helps with large folders."
+        elif limit < least_limit:
+            advice = f"`sudo sysctl {setting}={least_limit * 8}` helps with large folders."
             yield Check("system", setting, "warning", text, advice=advice)
         else:
             yield Check("system", setting, "ok", text)

@@ -125,15 +125,19 @@ def _scope(options: argparse.Namespace, arguments: dict[str, Any]) -> CallScope:
         if not is_dir(folder):
             raise RequestError(f"The workspace {folder} is not a directory any more.", code="unknown-folder")
     roots = [real_path(folder) for folder in folders if is_dir(folder)]
-    named = arguments.get("path", ".")
-    if "\0" in named:
+    path_argument = arguments.get("path", ".")
+    if "\0" in path_argument:
         raise _bad("`path` has a NUL character, which no path can have.")
-    path = real_path(os.path.join(roots[0], os.path.expanduser(named) if named.startswith("~/") else named))
+    path = real_path(
+        os.path.join(
+            roots[0], os.path.expanduser(path_argument) if path_argument.startswith("~/") else path_argument
+        )
+    )
     root = next((candidate for candidate in roots if is_beneath(path, candidate)), None)
     if root is None:
         raise _bad(f"`path` leads out of the workspace, {', '.join(roots)}. Name a path in it.")
     if not exists(path):
-        raise _bad(f"`path` {named[:200]!r} does not exist in {root}.")
+        raise _bad(f"`path` {path_argument[:200]!r} does not exist in {root}.")
     return CallScope(folder=root, path=path, assistant=options.assistant, arguments=arguments)
 
 

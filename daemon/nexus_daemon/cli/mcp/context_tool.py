@@ -54,9 +54,9 @@ def _lines(profile: Profile, folder: str) -> Iterator[str]:
         words = sum(part.tokens for part in block.parts if part.path is None)
         if words:
             yield f"{_tokens(words, profile)} words around {block.kind}, in the {_ROLES[block.place]}"
-    for later in profile.later:
-        path = short_path(later.path, folder)
-        yield f"later: {path} ({_tokens(later.tokens, profile)} tokens), sent {later.when}"
+    for later_file in profile.later:
+        path = short_path(later_file.path, folder)
+        yield f"later: {path} ({_tokens(later_file.tokens, profile)} tokens), sent {later_file.when}"
     for ignored in profile.ignored:
         yield f"not read: {short_path(ignored.path, folder)}: {ignored.reason}"
     for server in profile.servers:
@@ -137,15 +137,15 @@ def _describe_nexus(scope: CallScope) -> ToolAnswer:
     _, counter = model_of(snapshot, None)
     prompt = snapshot.prompt
     mark = "" if counter.exact else "≈"
-    spent: dict[str, int] = {}
+    tokens_by_source: dict[str, int] = {}
     for fragment, tokens in zip(prompt.fragments, fragment_tokens(prompt, counter), strict=True):
         is_ours = fragment.path is None or is_within(fragment.path, str(texts.DIRECTORY.parents[1]))
         source = "text of Nexus" if is_ours else short_path(fragment.path or "", scope.folder)
-        spent[source] = spent.get(source, 0) + tokens
-    lines = [f"{mark}{tokens:,} {source}" for source, tokens in spent.items()]
+        tokens_by_source[source] = tokens_by_source.get(source, 0) + tokens
+    lines = [f"{mark}{tokens:,} {source}" for source, tokens in tokens_by_source.items()]
     lines += [
         f"not read: {short_path(skipped.path, scope.folder)}: {skipped.reason}"
         for skipped in snapshot.layers.not_read
     ]
-    total = f"{mark}{sum(spent.values()):,} tokens"
+    total = f"{mark}{sum(tokens_by_source.values()):,} tokens"
     return ToolAnswer(f"The system prompt of the user's own chats with Nexus has {total} here:", tuple(lines))

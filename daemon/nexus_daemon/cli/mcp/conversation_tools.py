@@ -101,21 +101,22 @@ def _levels(ledger: Ledger) -> Levels:
 def _sessions(ledger: Ledger, scope: CallScope) -> list[Session]:
     """The sessions of the folder, then those beneath it; of each the last changed one first."""
     workspace = workspace_of(scope.folder)
-    around = [
+    workspace_sessions = [
         stored_session
         for stored_session in ledger.sessions()
         if is_beneath(stored_session.workspace, workspace)
     ]
-    return sorted(around, key=lambda session: session.workspace != workspace)
+    return sorted(workspace_sessions, key=lambda session: session.workspace != workspace)
 
 
 def _session(sessions: list[Session], name: str) -> Session:
-    begun = sessions_that_begin(sessions, name)
+    matching_sessions = sessions_that_begin(sessions, name)
     session = next(
-        (candidate for candidate in sessions if candidate.name == name), begun[0] if len(begun) == 1 else None
+        (candidate for candidate in sessions if candidate.name == name),
+        matching_sessions[0] if len(matching_sessions) == 1 else None,
     )
     if session is None:
-        names = session_names(begun or sessions)
+        names = session_names(matching_sessions or sessions)
         raise RequestError(
             f"This folder has no conversation {name[:60]!r}. It has: {names}.", code="unknown-session"
         )

@@ -38,8 +38,8 @@ def page_text(answer: ToolAnswer, *, assistant: str | None, most: int, page: int
         raise RequestError(f"There is no page {page}. The last one is {len(pages)}.", code="bad-argument")
     paragraphs = [title, *pages[page - 1]]
     if len(pages) > 1:
-        more = f" Call again with page {page + 1} for more." if page < len(pages) else ""
-        paragraphs.append(f"Page {page} of {len(pages)}.{more}")
+        continuation_note = f" Call again with page {page + 1} for more." if page < len(pages) else ""
+        paragraphs.append(f"Page {page} of {len(pages)}.{continuation_note}")
     return "\n".join(paragraph for paragraph in paragraphs if paragraph)
 
 

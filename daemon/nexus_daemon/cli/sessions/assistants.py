@@ -46,11 +46,11 @@ def run_list(options: argparse.Namespace) -> int:
     return code
 
 
-def complain_of(listed: AssistantSessions) -> None:
+def complain_of(found_sessions: AssistantSessions) -> None:
     """Print what cannot be read: paths with the reason of each, or the setting that forbids it."""
-    if listed.notice is not None:
-        note(listed.notice)
-    complain_of_files(listed.failures)
+    if found_sessions.notice is not None:
+        note(found_sessions.notice)
+    complain_of_files(found_sessions.failures)
 
 
 def complain_of_files(failures: Sequence[tuple[str, str]]) -> None:
@@ -149,13 +149,13 @@ def _totals(sessions: Sequence[AssistantSession]) -> Iterator[dict[str, Any]]:
     The cost is that of those that state one: with `costAtLeast` others were used, too.
     """
     for assistant in dict.fromkeys(session.assistant for session in sessions):
-        listed = [session for session in sessions if session.assistant == assistant]
-        totals = [session.total for session in listed if session.total is not None]
-        costs = [session.cost_usd for session in listed if session.cost_usd is not None]
+        program_sessions = [session for session in sessions if session.assistant == assistant]
+        totals = [session.total for session in program_sessions if session.total is not None]
+        costs = [session.cost_usd for session in program_sessions if session.cost_usd is not None]
         yield {
             "assistant": assistant,
-            "sessions": len(listed),
-            "unsummed": len(listed) - len(totals),
+            "sessions": len(program_sessions),
+            "unsummed": len(program_sessions) - len(totals),
             "total": _usage_values(
                 Usage(
                     fresh=sum(total.fresh for total in totals),
@@ -165,7 +165,7 @@ def _totals(sessions: Sequence[AssistantSession]) -> Iterator[dict[str, Any]]:
                 )
             ),
             "costUsd": sum(costs) if costs else None,
-            "costAtLeast": 0 < len(costs) < len(listed),
+            "costAtLeast": 0 < len(costs) < len(program_sessions),
         }
 
 

@@ -39,41 +39,41 @@ def run_list(options: argparse.Namespace) -> int:
     root = None if options.all else workspace
     folders = folders_of(root)
     with reading("sessions", absolute(options.folder)) as client:
-        stored, place = list_stored(client), client.place()
+        stored_infos, place = list_stored(client), client.place()
     of_programs = find_sessions(place, folders)
     complain_of(of_programs)
     conversations = [
-        conversation for conversation in join(stored, of_programs) if belongs_to(conversation, folders)
+        conversation for conversation in join(stored_infos, of_programs) if belongs_to(conversation, folders)
     ]
     # a deleted folder may still have sessions
     if not (conversations or options.all or files.is_dir(str(absolute(options.folder)))):
         note(f"{options.folder} is not a folder.")
         return 2
-    listed = [
+    matching = [
         conversation
         for conversation in conversations
         if matches(conversation, options.program, options.since)
     ]
     if options.json:
-        names = {conversation.kept for conversation in listed}
+        names = {conversation.kept for conversation in matching}
         infos = [
             session
-            for session in stored
+            for session in stored_infos
             if ledger_session_of(session) in names and root in (None, path_of(session))
         ]
         output.json_value(
             {
                 "sessions": [session_values(session, workspace) for session in infos],
-                "conversations": [conversation_values(conversation) for conversation in listed],
-                "total": _total(listed),
+                "conversations": [conversation_values(conversation) for conversation in matching],
+                "total": _total(matching),
             }
         )
-    elif listed:
-        _print(listed, root)
+    elif matching:
+        _print(matching, root)
     elif conversations:
         note("No conversation matches --program and --since.")
     else:
-        note(_nothing(workspace, stored, place, is_all=options.all))
+        note(_nothing(workspace, stored_infos, place, is_all=options.all))
     return 1 if of_programs.failures else 0
 
 
@@ -90,8 +90,8 @@ def folders_of(root: str | None) -> Folders:
     return None if root is None else related_folders(root, str(load_inputs().user_home))
 
 
-def _nothing(workspace: str, stored: Sequence[SessionInfo], place: Place, *, is_all: bool) -> str:
-    elsewhere = set() if is_all else {path_of(session) for session in stored}
+def _nothing(workspace: str, stored_infos: Sequence[SessionInfo], place: Place, *, is_all: bool) -> str:
+    elsewhere = set() if is_all else {path_of(session) for session in stored_infos}
     elsewhere |= set() if is_all else {session.folder for session in find_sessions(place).sessions}
     if not elsewhere and not place.reads_conversations:
         return "Nexus itself has no sessions yet."
@@ -104,40 +104,46 @@ def _nothing(workspace: str, stored: Sequence[SessionInfo], place: Place, *, is_
 # ---------------------------------------------------------------- print
 
 
-def _print(listed: Sequence[ListedConversation], root: str | None) -> None:
-    several = len(listed) > 1
-    total = _total(listed)
+def _print(conversations: Sequence[ListedConversation], root: str | None) -> None:
+    several = len(conversations) > 1
+    total = _total(conversations)
     tokens = f"{total['tokens']:,}" if several else ""
     columns = [
-        Column("session", short_ids([conversation.short_name for conversation in listed])),
+        Column("session", short_ids([conversation.short_name for conversation in conversations])),
         Column(
             "title",
-            [_title(conversation) for conversation in listed],
+            [_title(conversation) for conversation in conversations],
             least=LEAST_TITLE,
-            footer=f"{len(listed):,} conversations" if several else "",
+            footer=f"{len(conversations):,} conversations" if several else "",
         ),
-        Column("program", [program_title(conversation.program) for conversation in listed], worth=4),
-        Column("last turn", [output.local_time(conversation.last_turn) for conversation in listed], worth=5),
+        Column("program", [program_title(conversation.program) for conversation in conversations], worth=4),
+        Column(
+            "last turn",
+            [output.local_time(conversation.last_turn) for conversation in conversations],
+            worth=5,
+        ),
         Column(
             "window",
-            [tokens_of(conversation) for conversation in listed],
+            [tokens_of(conversation) for conversation in conversations],
             worth=6,
             justify="right",
             footer=tokens,
         ),
         Column(
             "cost",
-            [dollars(conversation.cost) for conversation in listed],
+            [dollars(conversation.cost) for conversation in conversations],
             worth=3,
             justify="right",
-            footer=dollars(sum_costs(listed)) if several else "",
+            footer=dollars(sum_costs(conversations)) if several else "",
         ),
-        Column("kept", ["no" if conversation.kept is None else "yes" for conversation in listed], worth=2),
+        Column(
+            "kept", ["no" if conversation.kept is None else "yes" for conversation in conversations], worth=2
+        ),
     ]
-    if any(conversation.folder != root for conversation in listed):
+    if any(conversation.folder != root for conversation in conversations):
         places = [
             "" if conversation.folder == root else short_path(conversation.folder or UNSTATED, root)
-            for conversation in listed
+            for conversation in conversations
         ]
         columns.insert(3, Column("folder", places, worth=7 if root is None else 1, least=LEAST_TITLE))
     print_columns(columns)
@@ -165,11 +171,11 @@ def dollars(cost: RequestPrice) -> str:
 # ---------------------------------------------------------------- values for programs
 
 
-def _total(listed: Sequence[ListedConversation]) -> dict[str, Any]:
-    cost = sum_costs(listed)
+def _total(conversations: Sequence[ListedConversation]) -> dict[str, Any]:
+    cost = sum_costs(conversations)
     return {
-        "conversations": len(listed),
-        "tokens": sum(conversation.tokens or 0 for conversation in listed),
+        "conversations": len(conversations),
+        "tokens": sum(conversation.tokens or 0 for conversation in conversations),
         "costUsd": cost.usd,
         "costLacks": cost.lacks,
     }

@@ -65,8 +65,8 @@ def run_compact(options: argparse.Namespace) -> int:
     for kind, count in receipt.lost.counts.items():
         if count:
             lost = list(getattr(receipt.lost, kind))[:MOST_LOST]
-            more = f" and {count - len(lost):,} more" if count > len(lost) else ""
-            output.line(f"lost {kind}: {', '.join(lost)}{more}")
+            more_note = f" and {count - len(lost):,} more" if count > len(lost) else ""
+            output.line(f"lost {kind}: {', '.join(lost)}{more_note}")
     output.line(f"nexus sessions undo {name} restores them.")
     return 0
 

@@ -71,10 +71,10 @@ def run_restore(options: argparse.Namespace) -> int:
             for backup in backups:
                 output.line(f"{backup.day}  {backup.path}")
         return 0
-    chosen = options.backup
-    if chosen is not None and not _DAY.fullmatch(chosen):
-        chosen = str(absolute(chosen))
-    restored = restore(path, environ, chosen)
+    backup_name = options.backup
+    if backup_name is not None and not _DAY.fullmatch(backup_name):
+        backup_name = str(absolute(backup_name))
+    restored = restore(path, environ, backup_name)
     if options.json:
         output.json_value(msgspec.to_builtins(restored))
         return 0
@@ -87,8 +87,8 @@ def run_restore(options: argparse.Namespace) -> int:
             f"{turns.session}, {turns.workspace}: {count:,} {are} missing in the backup, or cut ({numbers})."
         )
     for ledger, writes in restored.unread:
-        later = "" if writes is None else f"; {output.counted(writes, 'write')} came after the backup"
-        output.line(f"{ledger} could not be read{later}.")
+        write_note = "" if writes is None else f"; {output.counted(writes, 'write')} came after the backup"
+        output.line(f"{ledger} could not be read{write_note}.")
     if not restored.missing and not restored.unread:
         output.line("No turn is missing.")
     if restored.previous is not None:

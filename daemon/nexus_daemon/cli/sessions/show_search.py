@@ -81,28 +81,31 @@ def _find_anywhere(client: FolderClient, name: str, error: RequestError) -> List
 
     `error` if there is none.
     """
-    stored, here = list_stored(client), workspace_of(_path(client.uri))
+    stored_infos, here = list_stored(client), workspace_of(_path(client.uri))
     place = client.place()
-    begun: list[ListedConversation] = []
+    matching: list[ListedConversation] = []
     for root in (here, None):  # to read everywhere may take seconds the first time
         folders = folders_of(root)
         conversations = (
             conversation
-            for conversation in join(stored, find_sessions(place, folders))
+            for conversation in join(stored_infos, find_sessions(place, folders))
             if belongs_to(conversation, folders)
         )
-        begun = [conversation for conversation in conversations if name and conversation.begins(name)]
-        if len(begun) == 1:
-            return begun[0]
-        if begun:
+        matching = [conversation for conversation in conversations if name and conversation.begins(name)]
+        if len(matching) == 1:
+            return matching[0]
+        if matching:
             break
-    if not begun and not place.reads_conversations:
+    if not matching and not place.reads_conversations:
         raise RequestError(f"{error} {place.not_read}", code=error.code) from error
-    if all(conversation.kept is not None and conversation.kept.workspace == here for conversation in begun):
+    if all(
+        conversation.kept is not None and conversation.kept.workspace == here for conversation in matching
+    ):
         raise error  # which names them
-    ids = ", ".join(repr(conversation.short_name) for conversation in begun[:MOST_NAMED])
+    ids = ", ".join(repr(conversation.short_name) for conversation in matching[:MOST_NAMED])
     raise RequestError(
-        f"{len(begun):,} conversations begin with {name!r}: {ids}. Write more of it.", code="unknown-session"
+        f"{len(matching):,} conversations begin with {name!r}: {ids}. Write more of it.",
+        code="unknown-session",
     )
 
 
@@ -114,15 +117,15 @@ def _turn_limit(options: argparse.Namespace) -> int | None:
 
 def _show_stored(client: FolderClient, session: SessionInfo, options: argparse.Namespace) -> int:
     turn_limit = _turn_limit(options)
-    hidden = 0 if turn_limit is None else max(0, session.turns - turn_limit)
-    turns = _turns(client, session.session, first=hidden + 1)
+    hidden_count = 0 if turn_limit is None else max(0, session.turns - turn_limit)
+    turns = _turns(client, session.session, first=hidden_count + 1)
     if options.json:
         values = [msgspec.to_builtins(turn) for turn in turns]
         workspace = workspace_of(_path(client.uri))
         output.json_value({"session": session_values(session, workspace), "turns": values})
         return 0
     _print_about(session)
-    _print_turns(turns, hidden)
+    _print_turns(turns, hidden_count)
     return 0
 
 
@@ -136,21 +139,21 @@ def _show_unkept(conversation: ListedConversation, options: argparse.Namespace) 
         note(f"{conversation.short_name} cannot be read: {error}.")
         return 1
     turn_limit = _turn_limit(options)
-    hidden = 0 if turn_limit is None else max(0, len(turns) - turn_limit)
-    printed = [convert_to(msgspec.structs.asdict(turn), protocol.StoredTurn) for turn in turns[hidden:]]
+    hidden_count = 0 if turn_limit is None else max(0, len(turns) - turn_limit)
+    printed = [convert_to(msgspec.structs.asdict(turn), protocol.StoredTurn) for turn in turns[hidden_count:]]
     if options.json:
         values = [msgspec.to_builtins(turn) for turn in printed]
         output.json_value({"session": conversation_values(conversation), "turns": values})
         return 0
     _print_about_unkept(conversation, turns)
-    _print_turns(printed, hidden)
+    _print_turns(printed, hidden_count)
     return 0
 
 
-def _print_turns(turns: Iterable[protocol.StoredTurn], hidden: int) -> None:
+def _print_turns(turns: Iterable[protocol.StoredTurn], hidden_count: int) -> None:
     out = output.console()
-    if hidden:
-        earlier = output.counted(hidden, "earlier turn")
+    if hidden_count:
+        earlier = output.counted(hidden_count, "earlier turn")
         print_sentence(out, Text(f"… {earlier}: --last N shows more", "dim"))
     for turn in turns:
         _print_turn(turn)
@@ -263,12 +266,12 @@ def run_search(options: argparse.Namespace) -> int:
         place = client.place()
         if not place.reads_conversations:
             note(place.not_read)
-    hits, named, files = matches
+    hits, named_sessions, files = matches
     complain_of_files(files.failures)
     if options.json:
         output.json_value(_match_values(matches))
         return 1 if files.failures else 0
-    for named_session in named:
+    for named_session in named_sessions:
         print_sentence(
             output.console(), Text.assemble((visible_line(named_session.session), "bold"), ", by its name")
         )
@@ -277,9 +280,9 @@ def run_search(options: argparse.Namespace) -> int:
         _print_hit(hit, None if folder == root else folder)
     for file_hit in files.hits:
         _print_file_hit(file_hit, None if file_hit.folder == root else file_hit.folder)
-    if not (hits or named or files.hits):
-        where = "" if options.all else f" in {root}; --all searches the sessions of all folders"
-        note(f"No message matches {query!r}{where}.")
+    if not (hits or named_sessions or files.hits):
+        location = "" if options.all else f" in {root}; --all searches the sessions of all folders"
+        note(f"No message matches {query!r}{location}.")
     if files.searched:
         _note_searched(files, options.limit)
     return 1 if files.failures else 0

@@ -86,12 +86,12 @@ def _write(path: str, pieces: Iterator[str], *, force: bool) -> None:
     if not force:
         _fill(path, pieces)
         return
-    fresh = f"{path}.{os.getpid()}.new"
-    _fill(fresh, pieces)
+    new_path = f"{path}.{os.getpid()}.new"
+    _fill(new_path, pieces)
     try:
-        os.replace(fresh, path)
+        os.replace(new_path, path)
     except OSError:
-        os.unlink(fresh)
+        os.unlink(new_path)
         raise
 
 
@@ -151,14 +151,14 @@ def _read(name: str) -> FileContents | None:
     if name == "-":
         data = sys.stdin.buffer.read(importers.LIMIT + 1)
     else:
-        read = files.read_bytes(invocation.current().absolute(name), limit=importers.LIMIT)
-        for problem in read.problems:
+        file_read = files.read_bytes(invocation.current().absolute(name), limit=importers.LIMIT)
+        for problem in file_read.problems:
             note(f"{name}: {problem.message}")
-        if read.status == "missing":
+        if file_read.status == "missing":
             note(f"{name} does not exist.")
-        if read.data is None:
+        if file_read.data is None:
             return None
-        data = read.data
+        data = file_read.data
     contents = importers.read(data, label)
     for problem, line in zip(contents.problems, contents.lines, strict=True):
         location = label if line is None else f"{label}:{line}"

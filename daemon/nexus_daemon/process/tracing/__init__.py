@@ -167,12 +167,12 @@ def carry(job: Callable[[], T], name: str, *, about: Any = None) -> Callable[[],
 
 def note(**facts: Any) -> None:
     """Add facts to the outermost span around this code."""
-    around = _current.get() if _recorder is not None else None
-    if around is None:
+    root_span = _current.get() if _recorder is not None else None
+    if root_span is None:
         return
-    while around.parent is not None:
-        around = around.parent
-    around.facts |= {name: fact for name, fact in facts.items() if fact is not None}
+    while root_span.parent is not None:
+        root_span = root_span.parent
+    root_span.facts |= {name: fact for name, fact in facts.items() if fact is not None}
 
 
 def _name_of(job: Any) -> str:

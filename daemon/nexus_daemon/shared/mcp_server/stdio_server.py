@@ -175,8 +175,8 @@ class StdioServer:
             tools = definitions.definitions(writes=self._writes)
             return {"tools": tools, **_cached(version)}
         if method == "server/discover":
-            about = {"capabilities": {"tools": {}}, "instructions": definitions.instructions()}
-            return {"supportedVersions": [MODERN], **about, **_cached(MODERN)}
+            server_info = {"capabilities": {"tools": {}}, "instructions": definitions.instructions()}
+            return {"supportedVersions": [MODERN], **server_info, **_cached(MODERN)}
         raise ProtocolError(NO_METHOD, f"There is no method {method[:_LONGEST_NAME]!r}.")
 
     def _initialize(self, params: "dict[str, Any]") -> "dict[str, Any]":
