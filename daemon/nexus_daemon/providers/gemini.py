@@ -66,13 +66,13 @@ async def send(client: genai.Client, body: Mapping[str, Any]) -> AsyncIterator[A
     chunks = await client.aio.models.generate_content_stream(
         model=body["model"], contents=body.get("contents", []), config=config
     )
-    first = await anext(chunks, None)
-    return _with_first(first, chunks)
+    first_chunk = await anext(chunks, None)
+    return _with_first(first_chunk, chunks)
 
 
-async def _with_first(first: Any, chunks: AsyncIterator[Any]) -> AsyncIterator[Any]:
-    if first is not None:
-        yield first
+async def _with_first(first_chunk: Any, chunks: AsyncIterator[Any]) -> AsyncIterator[Any]:
+    if first_chunk is not None:
+        yield first_chunk
         async for chunk in chunks:
             yield chunk
 
@@ -100,10 +100,10 @@ async def read(events: AsyncIterator[Any]) -> AsyncIterator[AnswerItem]:
 
 def _add_part(parts: list[dict[str, Any]], part: dict[str, Any]) -> None:
     """Add a part, or its text to the part before it (rule 2)."""
-    last = parts[-1] if parts else {}
-    is_piece = "text" in last and "text" in part and not (last.keys() | part.keys()) - _UNSIGNED
-    if is_piece and last.get("thought") == part.get("thought"):
-        last["text"] += part["text"]
+    last_part = parts[-1] if parts else {}
+    is_piece = "text" in last_part and "text" in part and not (last_part.keys() | part.keys()) - _UNSIGNED
+    if is_piece and last_part.get("thought") == part.get("thought"):
+        last_part["text"] += part["text"]
     else:
         parts.append(part)
 

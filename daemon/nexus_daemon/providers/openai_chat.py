@@ -89,7 +89,9 @@ async def read(events: AsyncIterator[Any]) -> AsyncIterator[AnswerItem]:
 def _add_piece(calls: list[dict[str, Any]], piece: Mapping[str, Any]) -> None:
     """Add a piece to the call that it belongs to (rule 2)."""
     index, call_id, function = piece.get("index"), piece.get("id"), piece.get("function") or {}
-    call = next((each for each in reversed(calls) if index is None or each["index"] == index), None)
+    call = next(
+        (candidate for candidate in reversed(calls) if index is None or candidate["index"] == index), None
+    )
     if call is None or (call_id and call["id"] and call_id != call["id"]):
         call = {"index": index, "id": "", "name": "", "pieces": []}
         calls.append(call)

@@ -199,12 +199,12 @@ def _redirect(location: str, target: Target) -> ProviderError:
     """The error for a redirect. It is not followed: the key would go to another place."""
     try:
         parts = urlsplit(location)
-        place = f"{address_of(location)}{parts.path}" if parts.netloc else parts.path
+        address = f"{address_of(location)}{parts.path}" if parts.netloc else parts.path
     except ValueError:
-        place = ""
-    place = quoted(place, target).rstrip(".") or "another address"
+        address = ""
+    address = quoted(address, target).rstrip(".") or "another address"
     return ProviderError(
-        f"{target.name} redirects to {place}, and the key is not sent there. "
+        f"{target.name} redirects to {address}, and the key is not sent there. "
         "Set `provider.base_url` to the address that answers.",
         kind="bad-answer",
     )

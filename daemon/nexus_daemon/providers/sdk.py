@@ -64,7 +64,7 @@ def provider_error(error: Exception, target: Target) -> ProviderError:
     if response is not None or body is not None:
         status, headers = getattr(response, "status_code", None), getattr(response, "headers", None)
         return error_from_body(body, target, status=status, headers=headers)
-    transport_error = next((each for each in _causes(error) if isinstance(each, HTTP_ERRORS)), None)
+    transport_error = next((cause for cause in _causes(error) if isinstance(cause, HTTP_ERRORS)), None)
     return broken_answer(target) if transport_error is None else _network_error(transport_error, target)
 
 
@@ -96,7 +96,7 @@ def _network_error(error: BaseException, target: Target) -> ProviderError:
         return ProviderError(text, kind="network", is_transient=False)
     elif isinstance(error, httpx2.ProxyError):
         text = f"The proxy of the environment does not connect to {name}. Check HTTPS_PROXY and NO_PROXY."
-    elif any(isinstance(each, ssl.SSLError) for each in _causes(error)):
+    elif any(isinstance(cause, ssl.SSLError) for cause in _causes(error)):
         text = f"{name} has no certificate that this machine trusts. Check the address, or set SSL_CERT_FILE."
         return ProviderError(text, kind="network", is_transient=False)
     elif isinstance(error, httpx2.ConnectError):

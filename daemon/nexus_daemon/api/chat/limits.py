@@ -22,16 +22,16 @@ class TurnLimits(NamedTuple):
 def limits_of(effective: Effective, options: ChatOptions) -> TurnLimits:
     """The limits of a turn. RequestError for an option that is not positive, or above the setting."""
 
-    def lowest(name: str, asked: float | None) -> float:
+    def lowest(name: str, requested: float | None) -> float:
         limit = effective.get(f"/chat/{name}")
-        if asked is None:
+        if requested is None:
             return float(limit)
-        if not 0 < asked <= limit:
+        if not 0 < requested <= limit:
             raise RequestError(
-                f"`{name}` is {asked:g}: it must be above 0 and at most chat.{name}, {limit:g}.",
+                f"`{name}` is {requested:g}: it must be above 0 and at most chat.{name}, {limit:g}.",
                 code="bad-option",
             )
-        return asked
+        return requested
 
     return TurnLimits(
         int(lowest("max_steps", options.max_steps)),
@@ -47,10 +47,10 @@ class TurnSpending:
     limit there is passed here.
     """
 
-    def __init__(self, limits: TurnLimits, above: "TurnSpending | None") -> None:
+    def __init__(self, limits: TurnLimits, parent: "TurnSpending | None") -> None:
         self.steps = 0
         self._limits = limits
-        self._above = above
+        self._above = parent
         self._tokens = 0
         self._usd: float | None = None
         self._lacks: dict[str, None] = {}

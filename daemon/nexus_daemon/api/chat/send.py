@@ -43,33 +43,36 @@ async def send(client: "Connection", params: ChatSendParams) -> ChatSendResult:
 
 
 async def _take_turn(
-    client: "Connection", params: ChatSendParams, above: TurnSpending | None
+    client: "Connection", params: ChatSendParams, parent_spending: TurnSpending | None
 ) -> ChatSendResult:
-    """A turn; `above` is the spending of the turn that started this one."""
+    """A turn; `parent_spending` is that of the turn that started this one."""
     folder = client.folders.at(params.workspace_folder)
     snapshot = await resolve.snapshot_of(client, folder, params.agent)
     target = client.provider or await find_target(snapshot, client.folders.load_inputs.environ)
     options = params.options or ChatOptions()
-    spending = TurnSpending(limits_of(snapshot.effective, options), above)
+    spending = TurnSpending(limits_of(snapshot.effective, options), parent_spending)
     session = params.session or await _session_of(client, params)
     running, key = client.daemon.running_chats, (folder.path, session)
-    while (other := running.get(key)) is not None:
-        if not other.cancelling():
+    while (running_task := running.get(key)) is not None:
+        if not running_task.cancelling():
             raise RequestError(
                 f"A turn of {session!r} is running. Wait for its end, cancel it, or fork the conversation.",
                 code="chat-busy",
             )
-        await asyncio.wait([other])  # what was said of it is being recorded
+        await asyncio.wait([running_task])  # what was said of it is being recorded
     task = asyncio.current_task()
     assert task is not None  # noqa: S101 - a coroutine runs in one
     running[key] = task
-    stream = ChatStream(client, params.partial_result_token, agent=None if above is None else params.agent)
+    stream = ChatStream(
+        client, params.partial_result_token, agent=None if parent_spending is None else params.agent
+    )
     try:
         async with Provider(target) as provider:
             params = msgspec.structs.replace(params, session=session)
             return await _Turn(client, params, provider, spending=spending, stream=stream).run()
     finally:
-        for key in [key for key, other in running.items() if other is task]:  # that of a fork, too
+        # the key of a fork, too
+        for key in [key for key, running_task in running.items() if running_task is task]:
             del running[key]
 
 
@@ -138,20 +141,20 @@ class _Turn:
             if limit is not None:
                 break
             context = await self._assemble()
-        last = self._last_append
-        assert last is not None  # noqa: S101 - a step was appended
+        last_append = self._last_append
+        assert last_append is not None  # noqa: S101 - a step was appended
         return ChatSendResult(
             session=self._session,
-            turn=last.turn,
+            turn=last_append.turn,
             message=message,
-            usage=last.usage,
+            usage=last_append.usage,
             stop_reason=limit,
             steps=spending.steps,
             spending=spending.report(),
             model=context.model,
             provider_usage=usage,
             forked=self._is_forked,
-            persists=last.persists,
+            persists=last_append.persists,
         )
 
     async def _run_agent(self, agent: str, task: str) -> str:
@@ -159,8 +162,10 @@ class _Turn:
         limit = self._spending.reached()
         if limit is not None:  # an agent beside it has spent what was left
             raise RequestError(NOT_RUN.format(limit=limit), code="chat-failed")
-        asked = self._options
-        options = ChatOptions(max_steps=asked.max_steps, max_tokens=asked.max_tokens, max_usd=asked.max_usd)
+        own_options = self._options
+        options = ChatOptions(
+            max_steps=own_options.max_steps, max_tokens=own_options.max_tokens, max_usd=own_options.max_usd
+        )
         params = ChatSendParams(
             self._params.workspace_folder,
             agent=agent,
@@ -218,13 +223,13 @@ class _Turn:
 
         An answer that ends early is recorded as far as it came.
         """
-        said: list[str] = []
+        text_pieces: list[str] = []
         answer: Answer | None = None
         try:
             async for item in self._provider.stream({"model": context.model, **(context.request or {})}):
                 match item:
                     case TextDelta():
-                        said.append(item.text)
+                        text_pieces.append(item.text)
                         self._stream.add_text("text", item.text)
                     case ThinkingDelta():
                         self._stream.add_text("thinking", item.text)
@@ -232,12 +237,12 @@ class _Turn:
                         self._stream.flush()
                         answer = item
         except ProviderError as error:
-            if error.kind == "overflow" and not said and not self._is_compacted:
+            if error.kind == "overflow" and not text_pieces and not self._is_compacted:
                 return await self._answer(await self._compacted(error))
-            await self._append_partial(context, said, str(error))
+            await self._append_partial(context, text_pieces, str(error))
             raise RequestError(str(error), code="chat-failed") from error
         except asyncio.CancelledError:
-            await self._append_partial(context, said, None)
+            await self._append_partial(context, text_pieces, None)
             raise
         assert answer is not None  # noqa: S101 - a stream ends with an answer or an error
         return answer, context
@@ -265,13 +270,13 @@ class _Turn:
         return await self._assemble()
 
     async def _append_partial(
-        self, context: protocol.AssembledContext, said: list[str], error: str | None
+        self, context: protocol.AssembledContext, text_pieces: list[str], error: str | None
     ) -> None:
         """Record an answer that did not end, if there is something of it."""
         self._stream.flush()
-        if said:
+        if text_pieces:
             why = {"reason": "cancelled"} if error is None else {"reason": "failed", "error": error}
-            message = Message("assistant", "".join(said), meta={"partial": True, **why})
+            message = Message("assistant", "".join(text_pieces), meta={"partial": True, **why})
             await self._append(context, [message], error=error)
 
     async def _run_calls(
@@ -311,11 +316,11 @@ class _Turn:
         error: str | None = None,
     ) -> None:
         """Write a step behind the turn that the model was shown; the first one with the user's message."""
-        first = [] if self._message is None else [self._message]
+        user_messages = [] if self._message is None else [self._message]
         step = protocol.AppendParams(
             self._params.workspace_folder,
             self._session,
-            messages=[*first, *messages],
+            messages=[*user_messages, *messages],
             parent_turn=self._parent,
             model=context.model,
             request_id=context.request_id,
