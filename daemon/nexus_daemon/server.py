@@ -59,7 +59,7 @@ _LENS_COMMANDS = (SHOW_IN_CONTEXT, SHOW_SERVER)  # they show what they do themse
 
 
 def title_of(method: str) -> str:
-    """What the user sees while a request takes long."""
+    """Return the title that the user sees during a long request."""
     title = _TITLES.get(method) or _TITLES.get(method.rpartition("/")[0])
     return f"Nexus: {title or 'Working'}"
 
@@ -102,7 +102,7 @@ def _describe_problem(connection: Connection, problem: Problem) -> Any:
 
 
 def _only_folder(connection: Connection) -> str | None:
-    """The URI of the client's folder, if it has one alone; without any, that of its only lone file."""
+    """Return the URI of the client's only listed folder, or without any, of its only lone file's folder."""
     connection.start()
     folders = list(connection.folders)
     listed_folders = [folder for folder in folders if folder.is_listed] or folders

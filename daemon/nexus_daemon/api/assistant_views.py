@@ -132,7 +132,7 @@ def _fragment(
 
 
 def build_usage(profile: Profile, locate: Locator) -> protocol.TokenUsage:
-    """What every request costs before the conversation begins."""
+    """Count the tokens of every request before the conversation begins."""
     tokens_by_kind: dict[Literal["instructions", "skills", "program"], int] = {}
     for block in profile.blocks:
         kind = _PARTS[block.kind]

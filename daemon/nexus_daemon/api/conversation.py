@@ -126,7 +126,7 @@ async def transcript(
 
 
 def join(stored_infos: Iterable[SessionInfo], of_programs: AssistantSessions) -> list[ListedConversation]:
-    """What a list of all folders has of the ledger, and the sessions of programs, the last turn first."""
+    """Join the ledger's sessions of all folders with the sessions of programs, the last turn first."""
     return join_conversations(map(_of_ledger, stored_infos), of_programs.sessions)
 
 
@@ -142,7 +142,7 @@ def _of_ledger(info: SessionInfo) -> ListedConversation:
 
 
 def ledger_session_of(info: SessionInfo) -> LedgerSession:
-    """How the ledger names a session of a list of all folders."""
+    """Return the ledger's name of a session in a list of all folders."""
     return LedgerSession(path_of(info) or "", info.session, info.thread)
 
 
@@ -375,7 +375,7 @@ def _file_page(
 def _find_in_programs(
     sources: _Sources, params: protocol.ConversationTranscriptParams
 ) -> AssistantSession | None:
-    """The session with the id, or the one whose sub-agent has it; first in the folders, then everywhere."""
+    """Find the session with the id, or with a sub-agent of this id, in the folders, else everywhere."""
     if params.program not in WITH_SESSIONS:
         return None
     place, names = sources.place, (params.id, params.id.partition("/")[0])

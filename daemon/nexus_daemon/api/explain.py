@@ -160,7 +160,7 @@ def build_answers(explanation: Explanation, disk: Disk, encoding: str) -> Iterat
 
 
 def _note(explanation: Explanation, decision: Decision) -> str | None:
-    """Which settings do not count, and what a rule that denies does not stop."""
+    """Say which settings do not count, and what a rule that denies a call does not stop."""
     settings = {file.path for file in explanation.settings.files}
     voided = [
         problem.path

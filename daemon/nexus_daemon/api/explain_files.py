@@ -95,7 +95,7 @@ def explain_setting(
 
 
 def check_spelling(text: str, names: Sequence[str], scene: "Scene") -> None:
-    """RequestError if a text is no command that can be found, but almost a setting of a view."""
+    """RequestError if a text is not a command on the PATH, but close to a setting of a view."""
     environ, folder = scene.surroundings.environ, scene.surroundings.folder
     if which(text, search=environ.get("PATH", "")) or scene.disk.exists(os.path.join(folder, text)):
         return
@@ -219,7 +219,7 @@ class Landing(NamedTuple):
 
 
 def explain_line(subject: FileLine, names: Sequence[str], scene: "Scene") -> list[protocol.ExplainAnswer]:
-    """Who reads a line, where it lands, and what it costs. RequestError if there is no such line."""
+    """Explain who reads a line, where it lands, and its cost. RequestError if there is no such line."""
     text = scene.disk.text(subject.path) or ""
     index = LineIndex(text)  # whose lines are those of an editor
     lines = [index.line(number) for number in range(index.count)]
@@ -308,7 +308,7 @@ def _import_span(importer: str, path: str, scene: "Scene") -> Span:
 
 
 def _other_use(profile: Profile, path: str, scene: "Scene") -> str:
-    """What a program does with a file that is no text for its model."""
+    """Say what a program does with a file that it does not send to its model."""
     assistant = profile.assistant
     settings = PROGRAMS[assistant.name].settings(scene.disk.anew(), scene.surroundings)
     if any(file.path == path for file in settings.files):
@@ -404,7 +404,7 @@ def _uri(path: str) -> str:
 def explain_server(
     subject: NamedServer, names: Sequence[str], scene: "Scene"
 ) -> list[protocol.ExplainAnswer]:
-    """Who starts a server, and by which file. RequestError if no view has it."""
+    """Explain which programs start a server, and by which file. RequestError if no view has it."""
     answers = [answer for name in names for answer in _server_answers(subject.name, name, scene)]
     if not answers:
         raise RequestError(

@@ -70,7 +70,7 @@ def _all_lenses(
 
 
 def _change(path: str, profile: Profile, disk: Disk) -> int:
-    """What the unsaved text of a file adds to the tokens of the saved one."""
+    """Count the tokens that the unsaved text of a file adds to the saved text."""
     unsaved, saved = disk.overlays.get(path), Disk().text(path)
     if unsaved is None or saved is None or unsaved == saved:
         return 0

@@ -332,7 +332,7 @@ def _check_permission(snapshot: Snapshot, view: ServerView, tool: str) -> None:
 
 
 def _check_access(snapshot: Snapshot, view: ServerView) -> None:
-    """RequestError for a server of which the settings, or the agent's grant, leave out every tool."""
+    """RequestError if the settings or the agent's grant leave out every tool of the server."""
     model, _ = lazy.models.model_of(snapshot, None)
     offered = _tools_of(view)
     options = Options(additional_tools=[offered_tool.definition for offered_tool in offered])

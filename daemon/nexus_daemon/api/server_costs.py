@@ -32,7 +32,7 @@ class FolderTools(NamedTuple):
 
 
 def room_of(snapshot: Snapshot) -> Room:
-    """What a turn of the folder may take."""
+    """Return the model, the counter and the available tokens of a turn in the folder."""
     model, counter = model_of(snapshot, None)
     return Room(model, counter, costs.available_tokens(snapshot, Request(), model))
 

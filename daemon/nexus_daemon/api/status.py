@@ -80,7 +80,7 @@ def describe(daemon: Daemon) -> protocol.Status:
 
 
 def _statistics(daemon: Daemon) -> dict[str, Any]:
-    """How often an assembled context was reused, over all conversations."""
+    """Sum the hits and misses of the assembled contexts of all conversations."""
     conversations = {folder.path: folder.conversations for folder in daemon.windows.folders}.values()
     total = sum((folder_conversations.statistics() for folder_conversations in conversations), Statistics())
     return {**msgspec.to_builtins(total), "hitRate": round(total.hit_rate, 3)}

@@ -56,7 +56,7 @@ def not_utf8(file_read: files.FileRead) -> list[Problem]:
 
 
 def _counter(params: protocol.CountParams) -> TokenCounter:
-    """The model's own counter, else that of the named encoding, else that of the default encoding."""
+    """Return the counter of the model, else of the named encoding, else of the default encoding."""
     if params.model is not None:
         return counter_for(params.model)
     name = params.encoding or DEFAULT_ENCODING

@@ -85,7 +85,7 @@ class FolderClient:
         self._runner.run(save_tokens(environ, name, key) if key else _forgotten(delete_tokens(environ, name)))
 
     def use_provider(self, target: "Target") -> None:
-        """Have this provider answer, instead of that of the settings."""
+        """Use this provider instead of the one in the settings."""
         self._connection.provider = target
 
     def is_trusted(self) -> bool:
@@ -101,7 +101,7 @@ class FolderClient:
         return place_of(self.snapshot())
 
     def mirrored_files(self) -> Mapping[str, MirroredFile]:
-        """How far the files of other assistants were read into the ledger, by path."""
+        """Return, by path, how far the files of other assistants were read into the ledger."""
         return self._runner.run(folder_ledger(self._connection, self.uri)).store.mirrors.files()
 
     def tell_notices(self, command: str) -> None:
@@ -118,7 +118,7 @@ class FolderClient:
             output.complain(command, store.notice)
 
     def ledger_notice(self) -> str | None:
-        """What users are told about the ledger; LedgerError if what is written does not persist."""
+        """Return the ledger's notice for users. LedgerError if written turns would not persist."""
         store = self._runner.run(folder_ledger(self._connection, self.uri)).store
         if not store.persists:
             raise LedgerError(f"Nothing was done. {store.notice}", code="ledger-read-only")

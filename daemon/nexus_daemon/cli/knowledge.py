@@ -88,7 +88,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def settled_status(client: "FolderClient") -> protocol.KnowledgeStatusResult:
-    """What is indexed, once the index is up to date, or after MOST_S. RequestError if it cannot be read."""
+    """Return the status of the index once it is up to date, or after MOST_S. RequestError if unreadable."""
     from nexus_daemon.api import knowledge
 
     until = time.monotonic() + MOST_S

@@ -71,7 +71,7 @@ class _Parser(argparse.ArgumentParser):
         super().exit(status, message)
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
-        """As argparse does, but name the choice that was meant."""
+        """Check as argparse does, and suggest a similar choice."""
         if action.choices is not None and value not in action.choices:
             from difflib import get_close_matches  # for mistakes only
 

@@ -226,7 +226,7 @@ def _row(message: protocol.ExplainedMessage, mark: str) -> _Row:
 
 
 def _why(cut: protocol.ExplainedCut, token_usage: protocol.TokenUsage) -> str:
-    """How much is not sent and why; where it was cut, and how far."""
+    """Say how much is not sent and why, and where it was cut."""
     reserve = (
         f" of {token_usage.limit:,}, with {token_usage.reserved:,} reserved for the answer"
         if token_usage.reserved

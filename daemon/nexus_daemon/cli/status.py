@@ -124,7 +124,7 @@ def _state(snapshot: Snapshot) -> dict[str, Any]:
 
 
 def _capabilities(snapshot: Snapshot, state: dict[str, Any]) -> dict[str, Any]:
-    """What the folder offers a model, condensed: skills by category, servers, credentials by name."""
+    """List what the folder offers a model: skills by category, servers, and credentials by name."""
     lacks, skills = snapshot.contents.lacks, dict[str, dict[str, str]]()
     for layer_skill in snapshot.layers.skills:
         category = skills.setdefault(layer_skill.skill.metadata.get("category", ""), {})

@@ -145,7 +145,7 @@ class _Watch:
             self._is_stale = True
 
     def nothing(self) -> str:
-        """Why there is no report."""
+        """Say why there is no report."""
         if self.failure is not None:
             return self.failure
         session_label = " ".join(filter(None, ("session", self._name))) if self._name else "session"

@@ -60,7 +60,7 @@ def code(text: str) -> str:
 
 
 def escaped(text: str) -> str:
-    """A text as Markdown that shows it as it is, but for code between backticks."""
+    """Escape a text for Markdown, except code between backticks."""
     return "`".join(
         segment if number % 2 else _escaped_words(segment)
         for number, segment in enumerate(visible_line(text).split("`"))

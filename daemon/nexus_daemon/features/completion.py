@@ -97,7 +97,7 @@ def _item(document: OpenDocument, span: Span, suggestion: Suggestion, *, form: C
 
 
 def key_text(key: SettingKey) -> str:
-    """What is known of a key, in Markdown."""
+    """Describe a key in Markdown."""
     blocks = [escaped(key.text)] if key.text else []
     if key.default is not None:
         blocks.append(f"Default: {code(as_json(key.default))}")

@@ -17,5 +17,5 @@ def diagnostics(problems: Iterable[Problem], locate: Locator, minders: Minders) 
 
 
 def source_of(problem: Problem, minders: Minders) -> str:
-    """Who minds a problem: programs by their titles, or Nexus."""
+    """Name the programs that have a problem by their titles, else Nexus."""
     return ", ".join(minders.get(problem, ())) or SOURCE

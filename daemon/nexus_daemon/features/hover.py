@@ -45,7 +45,7 @@ def heading_at(text: str, offset: int) -> Heading | None:
 
 
 def section_text(text: str, heading: Heading, readers: Sequence[TextReader]) -> str:
-    """What the section of a heading costs each view that sends the file."""
+    """Describe the cost of a heading's section for each view that sends the file."""
     section = text[heading.section.start : heading.section.end]
     return "\n\n".join((f"**{escaped(heading.title)}**", *_costs(section, readers)))
 

@@ -113,7 +113,7 @@ def _lenses(server: McpServer, info: ServerInfo | None) -> list[tuple[str, str, 
 
 
 def _next_action(info: ServerInfo) -> tuple[str, str]:
-    """What the user can do next, and its title; both are empty if that is nothing."""
+    """Return the user's next action and its title. Both are empty if there is none."""
     if info.state == "unapproved":
         return "approve", "Approve…"
     if info.state == "changed":

@@ -38,7 +38,7 @@ def tools_text(server: ServerInfo) -> str:
 
 
 def launch_lines(server: ServerInfo, path: str) -> Iterator[str]:
-    """What the approval of a server allows; `path` names its file."""
+    """Describe what the approval of a server allows. `path` names its file."""
     yield f"{visible_line(server.name)}, named by {path}:{server.range.start.line + 1}, would"
     if server.url is not None:
         yield f"  connect to  {visible_line(server.url)}"
@@ -65,5 +65,5 @@ def change_lines(server: ServerInfo) -> Iterator[str]:
 
 
 def flag_lines(server: ServerInfo) -> Iterator[str]:
-    """What is suspicious in the texts that a server has for models."""
+    """List the suspicious passages in the server's texts for models."""
     yield from (f"{visible_line(flag.place)}: {visible_line(flag.message)}" for flag in server.flags)

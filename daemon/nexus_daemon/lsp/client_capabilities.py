@@ -37,7 +37,7 @@ class ClientCapabilities(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def capabilities_of(client: InitializeParams) -> ClientCapabilities:
-    """What a client says of itself."""
+    """Read the capabilities that a client declares."""
     return ClientCapabilities(
         position_encoding=choose_encoding(client),
         has_model=client.capability("experimental.nexus.modelComplete") is True,

@@ -202,7 +202,7 @@ def _offset(text: str, position: Position, encoding: str) -> int:
 
 
 def _line_start(text: str, line: int) -> int | None:
-    """Return where a line starts; None when there is no such line."""
+    """Return the offset of a line's start. None if there is no such line."""
     if line <= 0:
         return 0 if line == 0 else None
     if "\r" not in text or text.count("\r") == text.count("\r\n"):

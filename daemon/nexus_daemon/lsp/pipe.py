@@ -168,7 +168,7 @@ class PipeWriter:
             self._lost()
 
     def _next(self) -> tuple[list[framing.Part], int]:
-        """What to write in one call, and its size."""
+        """Return the parts to write in one call, and their size."""
         some: list[framing.Part] = []
         size = 0
         for part in islice(self._parts, _IOV_MAX):

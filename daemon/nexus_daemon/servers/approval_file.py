@@ -31,7 +31,7 @@ _contents: dict[str, tuple[tuple[int, ...], Any]] = {}  # by path, with the stam
 
 
 def read_approvals(environ: Mapping[str, str]) -> Approvals:
-    """What the user approved. NoStateDirectoryError if there is no place for it."""
+    """Read the user's approvals. NoStateDirectoryError if there is no directory for them."""
     approvals: Approvals = _read(approvals_file(environ), parse_approvals)
     return approvals
 

@@ -27,7 +27,7 @@ def http_client(
 
 
 async def _bound(response: httpx2.Response) -> None:
-    """Bound a response that is no stream of events; those are bounded by the SDK, event by event."""
+    """Limit the size of a response. The SDK limits streams of events, event by event."""
     if response.headers.get("content-type", "").startswith("text/event-stream"):
         return
     stream = response.stream

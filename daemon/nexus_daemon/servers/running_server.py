@@ -324,7 +324,7 @@ async def _within(seconds: float, request: Coroutine[Any, Any, Any]) -> Any:
 
 
 async def _list(client: Client) -> ReviewedDefinitions:
-    """What a server offers now. DefinitionsError if that cannot be used."""
+    """List the server's current definitions. DefinitionsError if they cannot be used."""
     capabilities = client.server_capabilities
     info = client.server_info
     definitions = ServerDefinitions(

@@ -178,7 +178,7 @@ class Conversation:
             self._client = None
 
     def drop_proposals(self) -> None:
-        """What requests begin with has changed: no turn under way decides it any more."""
+        """Forget the proposals of turns under way, since the beginning of requests has changed."""
         for turn in (self.turn, *self._turns.values()):
             turn.requests.drop_proposals()
 

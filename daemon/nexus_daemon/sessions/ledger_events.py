@@ -33,7 +33,7 @@ _MESSAGE_FIELDS = ("id", "source", "target", "content", "priority", "node", "tas
 
 
 def turn_events(messages: "Iterable[Message]", *, session: str, turn: str) -> "Iterator[Event]":
-    """What happened in a turn, then that the ledger has it."""
+    """Yield the events of a turn, then the event that the ledger has the turn."""
     messages = tuple(messages)
     for event in lazy.events.events_of(messages, session=session):
         yield msgspec.structs.replace(event, turn=turn)

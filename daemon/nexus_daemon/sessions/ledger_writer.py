@@ -368,7 +368,7 @@ class FolderLedger:
         return self._writer.options.get_exact(self.workspace, session)
 
     def correction(self, family: str) -> "Correction":
-        """What was learned of a family of models."""
+        """Return the learned correction of a family of models."""
         return self._writer.corrections.get(self.store, family)
 
     def put_options(self, session: str, options: "SessionOptions") -> "Future[None]":

@@ -80,7 +80,7 @@ def snapshot_for_turn(scope: "SessionScope", options: Options) -> Snapshot:
 
 
 def options_beside(snapshot: Snapshot, conversation: Conversation, ledger: FolderLedger | None) -> Options:
-    """What each of the conversation's requests sends beside the messages, as the last one did."""
+    """Return the options that each request of the conversation sends beside the messages, as the last did."""
     options = None if ledger is None else ledger.options(conversation.session)
     if options is None or not leaves_model_to_editor(snapshot.effective):
         return Options()

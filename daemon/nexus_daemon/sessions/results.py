@@ -154,7 +154,7 @@ def assembled(
 
 
 def cache_report(report: "CacheReport", locate: Locator) -> protocol.CacheReport:
-    """What a provider can reuse of the request before."""
+    """Report how much of the previous request a provider can reuse."""
     broke = report.broke
     if broke is None:
         return protocol.CacheReport(report.reused, report.total)

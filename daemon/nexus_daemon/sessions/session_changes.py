@@ -28,7 +28,7 @@ class Change(msgspec.Struct, frozen=True):
 def differences(
     workspace: str, heads: "Mapping[str, Head]", sessions: "Mapping[str, Session]"
 ) -> list[Change]:
-    """What happened to sessions since they had these heads. A thread that went on counts as appended to."""
+    """Compare sessions with their previous heads. A thread that went on counts as appended to."""
     gone_names = {head.thread: name for name, head in heads.items() if name not in sessions}
     changes = []
     for name, session in sessions.items():

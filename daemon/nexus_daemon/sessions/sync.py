@@ -319,7 +319,7 @@ def _facts(conversation: Conversation, snapshot: Snapshot, turn_input: TurnInput
 
 
 def facts_of(conversation: Conversation, turn_input: TurnInput) -> RequestFacts | None:
-    """What the request was made with that a turn answers."""
+    """Return the facts of the request that a turn answers."""
     request = answered_request(conversation, turn_input)
     return None if request is None else conversation.turn.facts.get(request.id)
 
@@ -327,7 +327,7 @@ def facts_of(conversation: Conversation, turn_input: TurnInput) -> RequestFacts 
 def _report(
     conversation: Conversation, snapshot: Snapshot, turn_input: TurnInput, estimate: Estimate | None
 ) -> UsageReport | None:
-    """What the provider counted of the turn's last request, beside our estimate of it."""
+    """Report the provider's count of the turn's last request beside our estimate of it."""
     request_facts = facts_of(conversation, turn_input)
     usage, estimate = turn_input.result.usage, request_facts.estimate if request_facts else estimate
     if usage is None or estimate is None:

@@ -106,7 +106,7 @@ async def dry_run(
 async def predict_usage(
     scope: SessionScope, next_turn: protocol.NextTurnParams, *, agent: str | None
 ) -> protocol.TokenUsage:
-    """What the next turn of the conversation will cost before the user's message, as far as it is known."""
+    """Predict the cost of the next turn without the user's message, as far as it is known."""
     params = protocol.AssembleParams(
         scope.folder.uri,
         message="",

@@ -41,7 +41,7 @@ def measure(scope: SessionScope) -> Measured:
 
 
 def measure_scope(scope: SessionScope) -> Measured:
-    """What the conversation in memory holds and costs."""
+    """Measure the messages and tokens of the conversation in memory."""
     conversation = scope.conversation
     options = next_request.options_of_look(scope.snapshot, conversation, scope.ledger)
     messages = conversation.stored
@@ -64,7 +64,7 @@ def read_usage(scope: SessionScope) -> protocol.TokenUsage:
 def read_next_usage(
     scope: SessionScope, request: Request, inputs: turn_memory.TurnInputs
 ) -> protocol.TokenUsage:
-    """What the next turn costs with all that is sent beside the user's message.
+    """Measure the next turn, with everything that is sent beside the user's message.
 
     The options of `request` hold for a conversation without a turn; else those of its last turn do.
     """

@@ -109,7 +109,7 @@ def collect(connected: "Socket") -> tuple[int, bytes, bytes] | None:
 
 
 def fields(arguments: "Sequence[str]") -> "tuple[tuple[str, str], ...] | None":
-    """What the daemon needs to know of this process; None if it could not do the same as this process."""
+    """Return the facts of this process that the daemon needs. None if it could not act the same way."""
     if os.name == "nt" and (sys.stdout.isatty() or sys.stderr.isatty()):
         return None  # colours and widths of a console are for its own processes to find out
     try:

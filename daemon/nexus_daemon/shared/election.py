@@ -36,7 +36,7 @@ def take_lock(place: Place) -> int | None:
 
 
 def holds_lock(place: Place, lock: int) -> bool:
-    """Whether the file that is locked is still the one that others look at."""
+    """Whether the locked file is still the one at the path of the lock."""
     return _is_at(lock, place.lock)
 
 

@@ -55,7 +55,7 @@ _CLOSED, _STOPPED = "closed", "stopped"  # of `goodbye`
 
 
 def run(run_daemon: "Callable[[], int]") -> str:
-    """Forward until the editor leaves, and exit. Returns only if there is no shared daemon: the reason.
+    """Forward until the editor leaves, and exit. Returns only if there is no shared daemon, with the reason.
 
     Where none runs yet, it is started by `run_daemon` in a child.
     """

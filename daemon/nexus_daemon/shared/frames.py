@@ -43,7 +43,7 @@ class FrameFilter:
         return self._rest > 0
 
     def feed(self, data: bytes) -> list[memoryview]:
-        """What of the bytes so far may pass now."""
+        """Take in bytes, and return those that may pass now."""
         if self._held:
             data, self._held = self._held + data, b""
         passing: list[memoryview] = []

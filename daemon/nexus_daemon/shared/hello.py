@@ -91,7 +91,7 @@ def random_number() -> bytes:
 
 
 def proof(token: str, side: str, numbers: bytes) -> bytes:
-    """What only a side (`client`, `daemon`) can say that knows the token, about the numbers of both sides."""
+    """Compute a side's (`client`, `daemon`) proof that it knows the token, for the numbers of both sides."""
     import hmac  # only where there is no Unix socket
 
     return hmac.new(token.encode(), side.encode() + b" " + numbers, "sha256").hexdigest().encode()

@@ -296,7 +296,7 @@ class SharedDaemon:
         return status == "ok"
 
     def _describe(self) -> str:
-        """The state of this daemon as JSON: that of `nexus/status`, and its identity."""
+        """Return the state of this daemon as JSON: the result of `nexus/status`, and its identity."""
         from nexus_daemon.api.status import describe
 
         process_info = {
@@ -436,7 +436,7 @@ class SharedDaemon:
 
 
 def _code_stamp() -> tuple[int, ...]:
-    """What changes when the package is replaced."""
+    """Return a stamp that changes when the package is replaced."""
     try:
         status = os.stat(version.__file__)
     except OSError:

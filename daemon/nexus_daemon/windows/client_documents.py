@@ -100,7 +100,7 @@ class ClientDocuments:
                 self._adopt(document.path)
 
     def editing(self) -> "Editing":
-        """How the client takes edits now; of a file that is open several times, in what was edited last."""
+        """How the client takes edits now. Of several documents of a file, the last edited one counts."""
         documents = sorted(self._documents, key=lambda document: document.edited)
         pairs = [
             (path, document) for document in documents for path in (document.real, document.path) if path

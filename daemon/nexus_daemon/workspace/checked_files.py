@@ -19,7 +19,7 @@ _OTHER_TOOLS = " and ".join(TOOL_DIRECTORIES.values())
 
 
 def misplaced(path: str) -> str | None:
-    """Why a file with a name that is Nexus's is not checked where it lies; None for other names."""
+    """Say why a file with a name of Nexus is not checked in its directory. None for other names."""
     name = os.path.basename(path)
     if name == SKILL_FILE:
         skill = os.path.basename(os.path.dirname(path))

@@ -32,7 +32,7 @@ class ClientRefresh:
         self._is_due = self.is_supported
 
     def changed(self) -> None:
-        """What the client has may be outdated now."""
+        """Request a refresh, since the client's data may be outdated."""
         if self._is_due:
             self._queue.request(None)
 

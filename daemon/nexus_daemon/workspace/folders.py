@@ -202,7 +202,7 @@ class FolderTable(Generic[F]):
         return len(self._folders)
 
     def inputs_of(self, folder: Folder, overlays: Mapping[str, str]) -> LoadInputs:
-        """What a folder and its agents are loaded with."""
+        """Return the inputs to load a folder and its agents with."""
         trusted = self.load_inputs.trusted if folder.trusted is None else folder.trusted
         return msgspec.structs.replace(self.load_inputs, overlays=overlays, trusted=trusted)
 
@@ -342,7 +342,7 @@ class FolderTable(Generic[F]):
         return any(folder.may_read(path, entries, is_named=is_named) for folder in self._folders.values())
 
     def unread_reason(self, path: str) -> str | None:
-        """Why the innermost folder does not read an instruction file; None if it does or nothing is known."""
+        """Say why the innermost folder does not read an instruction file. None if it does, or if unknown."""
         folder = self.containing(path)
         snapshot = None if folder is None else folder.reload.snapshot
         unread = () if snapshot is None else snapshot.layers.unread

@@ -398,7 +398,7 @@ class Knowledge:
         )
 
     def _read_state(self, layers: Layers) -> KnowledgeState:
-        """What is indexed; in a worker thread."""
+        """Read the state of the index, in a worker thread."""
         settings, _ = lazy.knowledge.settings_of(layers, self._user_home)
         if not settings.places:
             return KnowledgeState()

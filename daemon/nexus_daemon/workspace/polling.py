@@ -140,7 +140,7 @@ def _names(directory: str) -> Stamp | Names:
 
 
 def read_stamp(path: str) -> Stamp:
-    """What a path is like now; equal stamps mean that nothing changed, once it is settled."""
+    """Return the current stamp of a path. Equal stamps mean that nothing changed, once it has settled."""
     try:
         status = os.stat(path)
     except (OSError, ValueError) as error:

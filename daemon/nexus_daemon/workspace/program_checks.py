@@ -130,7 +130,7 @@ class ProgramChecks:
         self._queue.request(None)
 
     async def check_of(self, path: str) -> "AssistantCheck | None":
-        """The check that has problems in a file as it is now; waits for the one that is under way."""
+        """Return the check with problems in a file's current text. Waits for a check that is under way."""
         if not self.reads(path) or self._queue.is_cancelled:
             return None
         await self._queue.settled()
@@ -295,5 +295,5 @@ def _spell(check: "AssistantCheck", spell: Callable[[str], str]) -> "AssistantCh
 
 
 def _is_hidden(directory: str, root: str) -> bool:
-    """Whether a directory is no plain one of the project, in which any file may change at any time."""
+    """Whether a directory is outside the project or hidden in it. Any file there may change at any time."""
     return not within(directory, root) or f"{os.sep}." in directory.removeprefix(root)

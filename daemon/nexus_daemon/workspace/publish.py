@@ -148,7 +148,7 @@ class Findings(msgspec.Struct, frozen=True):
 
 
 def without_programs(snapshot: "Snapshot", overlays: Mapping[str, str]) -> Findings:
-    """What Nexus finds in a snapshot that was made with these unsaved texts."""
+    """Return the findings of Nexus alone, in a snapshot with these unsaved texts."""
     layers, ignore = snapshot.layers, snapshot.effective.get(SETTING) or ()
     heard = without_silenced(snapshot.problems, layers.texts, ignore, layers.root)
     problems = (*heard.problems, *overridden_settings(snapshot.effective))
@@ -241,7 +241,7 @@ class Publisher:
             self._publish_document(document)
 
     def _take_closed(self) -> None:
-        """What was published of documents that are closed by now was published of files, if they are read."""
+        """Count what was published of closed documents as published of their files, if those are read."""
         for uri in [uri for uri in self._open if self._documents.get(uri) is None]:
             published = self._open.pop(uri)
             path = convert.uri_to_path(uri) or ""

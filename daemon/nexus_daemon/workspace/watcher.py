@@ -137,7 +137,7 @@ class Watcher:
         self._asked.set()
 
     def freshness(self, paths: Iterable[str]) -> Freshness:
-        """How changes of these paths are noticed now."""
+        """Tell how changes of these paths are noticed now."""
         since: list[float] = []
         reasons: dict[str, None] = {}
         pollers: set[Poller] = set()

@@ -17,7 +17,7 @@ def find_symbols(question: Question, _: lsp_types.DocumentParams) -> list[dict[s
 
 
 def find_folds(question: Question, _: lsp_types.DocumentParams) -> list[dict[str, Any]]:
-    """What can be folded."""
+    """Return the folding ranges."""
     return outline.folds(question.document, _outline(question))
 
 

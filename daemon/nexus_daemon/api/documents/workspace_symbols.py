@@ -87,6 +87,6 @@ def _all(scene: Scene) -> Iterator[_NamedPlace]:
 
 
 def _definition_name(path: str) -> str:
-    """The name of a skill or agent: that of its directory, or of its file."""
+    """Return the name of a skill or agent, from its directory or its file."""
     directory, name = os.path.split(path)
     return os.path.basename(directory) if name == "SKILL.md" else os.path.splitext(name)[0]

@@ -294,7 +294,7 @@ def _done(value: tuple[str, ...]) -> Future[tuple[str, ...]]:
 
 
 def _counter(call: HookCall) -> TokenCounter:
-    """What counts an answer: the tokens of the program's model."""
+    """Return the counter for an answer: the one of the program's model."""
     program = PROGRAMS.get(call.assistant)
     return counter_for(None if program is None else program.instructions.assistant.model)
 

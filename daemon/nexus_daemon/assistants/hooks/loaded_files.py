@@ -62,7 +62,7 @@ def store_path(environ: Mapping[str, str]) -> str:
 
 
 def read_sessions(environ: Mapping[str, str]) -> list[LoadedSession]:
-    """The sessions, the latest last; empty if there is no file that can be read."""
+    """Read the stored sessions, the latest last. Empty if the file is missing or cannot be read."""
     file_read = files.read_bytes(store_path(environ), limit=_LARGEST)
     try:
         return decode_as(file_read.data or b"[]", list[LoadedSession])

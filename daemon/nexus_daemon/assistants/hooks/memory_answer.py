@@ -94,7 +94,7 @@ def _entries(ledger: "FolderLedger", words: str, besides: tuple[str, str]) -> li
 
 
 def _fitting_entries(entries: Sequence[Entry], counter: TokenCounter, max_tokens: int) -> str:
-    """As many entries as fit, the best ones."""
+    """Render as many of the best entries as fit."""
     for count in range(len(entries), 0, -1):
         text = redact_message(queries.rendered(entries[:count]))
         if counter.count(text) <= max_tokens:

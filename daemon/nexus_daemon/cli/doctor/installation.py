@@ -63,7 +63,7 @@ def sqlite() -> Iterator[Check]:
 
 
 def commands() -> Iterator[Check]:
-    """Which `nexus` the shell and the editors start."""
+    """Check which `nexus` the shell and the editors start."""
     started = sys.argv[0] if sys.argv else ""
     how = "python -m nexus_daemon" if os.path.basename(started) == "__main__.py" else started
     yield Check("installation", "started as", "info", how or "unknown")

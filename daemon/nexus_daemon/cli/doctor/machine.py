@@ -136,7 +136,7 @@ def shared_daemon() -> Iterator[Check]:
 
 
 def _last_errors(path: str) -> Iterator[Check]:
-    """What the interpreter of the last daemon wrote to standard error: a crash is in there only."""
+    """Report the standard error of the last daemon. Only there a crash of the interpreter can be seen."""
     try:
         with open(path, encoding="utf-8", errors="replace") as file:
             lines = file.read(65_536).splitlines()

@@ -229,7 +229,7 @@ def _quick_check(connection: "apsw.Connection") -> Check:
 
 
 def folder(path: str) -> Iterator[Check]:
-    """How many problems the files of a folder have, for the assistants in use; no text of them."""
+    """Count the problems in the files of a folder, for the assistants in use. Quotes no text of them."""
     from nexus_daemon.cli.check import with_programs
     from nexus_daemon.cli.check_assistant import check_in_use
     from nexus_daemon.cli.folder import absolute, folder_of, read

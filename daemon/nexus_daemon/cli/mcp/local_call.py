@@ -18,7 +18,7 @@ _TURNS = Turns()  # of long loads
 def run_here(
     arguments: list[str], folder: str, is_cancelled: Callable[[], bool]
 ) -> tuple[bytes, bytes] | None:
-    """What a command line with `--tool` prints on both streams; None if it was cancelled."""
+    """Run a command line with `--tool` and return the text of both streams. None if it was cancelled."""
     streams = [io.TextIOWrapper(io.BytesIO(), encoding="utf-8", errors="replace") for _ in range(2)]
     invocation = RemoteInvocation(
         environ=current().environ,

@@ -104,7 +104,7 @@ def _cost(dollars: float | None) -> str:
 
 
 def _window(session: AssistantSession) -> str:
-    """How much of its window the last request used."""
+    """Format the tokens of the last request and their share of the window."""
     if session.last is None:
         return UNSTATED
     used_tokens = session.last.sent

@@ -54,7 +54,7 @@ _MATCH = re.compile(f"{BEFORE}([^{BEFORE}{AFTER}]*){AFTER}")
 
 
 def _tokens(session: SessionInfo) -> str:
-    """What the next request would send, marked ≈ if some of it was not counted by a tokenizer."""
+    """Format the tokens of the next request, marked ≈ if a tokenizer did not count all of them."""
     return f"{'≈' if session.estimated else ''}{session.tokens:,}"
 
 
@@ -110,7 +110,7 @@ def _find_anywhere(client: FolderClient, name: str, error: RequestError) -> List
 
 
 def _turn_limit(options: argparse.Namespace) -> int | None:
-    """How many turns to print; None: all."""
+    """Return the number of turns to print; None means all."""
     turn_limit: int | None = options.last
     return turn_limit or (LAST_TURNS if output.console().is_terminal and not options.json else None)
 
@@ -335,7 +335,7 @@ def _path(uri: str) -> str:
 
 
 def _hit_values(hit: protocol.SearchHit) -> dict[str, Any]:
-    """As in the result of nexus/session/search, with the path of the folder."""
+    """Return a hit as nexus/session/search does, with the path of its folder."""
     values = msgspec.structs.asdict(hit)
     del values["thread"]
     return {"workspace": _path(values.pop("workspace_folder")), **values}

@@ -209,7 +209,7 @@ def _report(name: str, contents: FileContents, imported: Sequence[Imported]) -> 
 
 
 def _as_json(name: str, contents: FileContents, imported: Sequence[Imported]) -> dict[str, Any]:
-    """What became of a file, for programs."""
+    """Return the outcome of importing a file, as JSON values."""
     return {
         "file": importers.STANDARD_INPUT if name == "-" else name,
         "format": contents.format,

@@ -96,7 +96,7 @@ class FileHandler(logging.Handler):
         self._look()
 
     def _report(self, error: OSError) -> None:
-        """Say once that there is no log."""
+        """Report once that the log file cannot be written."""
         from nexus_daemon.process.logs.log_line import describe_exception
 
         if not self.has_failed:

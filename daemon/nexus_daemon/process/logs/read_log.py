@@ -81,7 +81,7 @@ class Follower:
         return False
 
     def _number(self) -> int | None:
-        """Which file is open by now, 0 being the one that is written; None: it is gone."""
+        """Return the number of the open file; 0 is the current log. None if the file is gone."""
         assert self._file is not None  # noqa: S101 - opened by `read`
         mine = os.fstat(self._file.fileno())
         older: set[Signature] = set()
@@ -98,7 +98,7 @@ class Follower:
 
 
 def _signature(info: os.stat_result) -> Signature:
-    """What tells a finished file from others, also from one that got its inode later."""
+    """Return a signature that tells a finished file from others, even from a later one with its inode."""
     return info.st_dev, info.st_ino, info.st_size, info.st_mtime_ns
 
 

@@ -65,7 +65,7 @@ def definitions(*, writes: bool) -> "list[dict[str, Any]]":
 
 
 def instructions() -> str:
-    """What a client may tell its model of this server."""
+    """Return the instructions of this server, which a client may pass to its model."""
     return _sentences()["instructions"]
 
 

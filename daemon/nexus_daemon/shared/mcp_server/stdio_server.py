@@ -315,7 +315,7 @@ def _modern_version(params: "dict[str, Any]") -> str | None:
 
 
 def _cached(version: str | None) -> "dict[str, Any]":
-    """What a client of MODERN is told about keeping a result."""
+    """Return the caching fields of a result, which clients of MODERN get."""
     return {} if version is None else {"ttlMs": 0, "cacheScope": "private"}
 
 
