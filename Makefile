@@ -108,8 +108,7 @@ torture: $(STAMP)
 
 generate: $(STAMP)
 	$(BIN)/python -m nexus_context.config.generate
-	PYTHONPATH=tests $(BIN)/python -m support.protocol_page
-	PYTHONPATH=tests $(BIN)/python -m support.assistants_page
+	PYTHONPATH=tests $(BIN)/python scripts/update_pages.py
 	PYTHONPATH=tests $(BIN)/python -m support.example_outputs
 	$(BIN)/python scripts/update_models.py
 

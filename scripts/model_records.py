@@ -19,7 +19,6 @@ from typing import Any
 
 from documented_models import CACHE_MINIMUM, CLAUDE_WRITE, FACTORS, LONG_CONTEXT, MODELS, RETIRES
 from model_sources import Sources
-
 from nexus_context.tokens.models import candidates
 
 Record = dict[str, Any]

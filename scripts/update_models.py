@@ -25,7 +25,6 @@ import documented_models
 from model_records import FIELDS, PRICES, build
 from model_sources import PACKAGES, Sources, find_wheels, read_sources
 from models_page import page
-
 from nexus_context.config.features import FEATURES
 
 ROOT = Path(__file__).resolve().parents[1]

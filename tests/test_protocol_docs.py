@@ -15,11 +15,11 @@ from nexus_daemon.lsp.dispatch import NexusServer
 from nexus_daemon.lsp.initialize import SHOW_IN_CONTEXT, SHOW_SERVER
 from nexus_daemon.process.version import PROTOCOL
 from nexus_daemon.shared.tracker import RESTARTED
-from support.protocol_examples import REPOSITORY, Examples, load, record
-from support.protocol_metadata import Metadata
-from support.protocol_page import CODES, MOST_LINES, PAGE, page
-from support.protocol_source import fields, meaning, strict, structs_in, values_of
-from support.protocol_typescript import TYPES, typescript
+from protocol_docs.examples import REPOSITORY, Examples, load, record
+from protocol_docs.metadata import Metadata
+from protocol_docs.page import CODES, MOST_LINES, PAGE, page
+from protocol_docs.source import fields, meaning, strict, structs_in, values_of
+from protocol_docs.typescript import TYPES, typescript
 
 EXAMPLES = load()
 RECORDED = [(METHODS[method].types, one) for method, one in EXAMPLES["requests"].items() if method in METHODS]

@@ -8,9 +8,9 @@ import msgspec
 import pytest
 
 from nexus_daemon.api.methods import METHODS
+from protocol_docs.examples import RECORDED
 from support.client import ReplyError
 from support.editor import Editor, editor_in
-from support.protocol_examples import RECORDED
 
 HOME = "/home/ana/company/backend/auth-service"
 LARGE = (2**63 - 1, 2**63, -(2**63) - 1, 2**70)

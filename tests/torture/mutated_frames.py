@@ -26,9 +26,9 @@ from typing import Any, Protocol
 import msgspec
 
 from nexus_daemon.shared import client
+from protocol_docs.examples import RECORDED
 from support.client import frame
 from support.editor import Editor
-from support.protocol_examples import RECORDED
 from support.shared import SharedHome, shared_home
 from support.waiting import block_until
 from torture.figures import Figure, Outcome, Watch, dice_of, nothing_wrong

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from documented_models import MODELS
 from model_records import build, note_unknown, read_record
 from model_sources import PACKAGES, Sources, anthropic_retirements, find_wheels, literals, openai_retirements
 from models_page import page, row
-from update_models import PAGE, ROOT, TARGET, as_json, changes, problems, renew
-
 from nexus_context.tokens import get_model_limits, models
+from update_models import PAGE, ROOT, TARGET, as_json, changes, problems, renew
 
 REGISTRY: dict[str, Any] = json.loads(TARGET.read_bytes())
 

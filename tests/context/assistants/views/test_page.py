@@ -2,7 +2,7 @@
 
 import json
 
-from support.assistants_page import PAGE, page
+from assistants_page import PAGE, page
 
 RECORDED = PAGE.parents[1] / "tests" / "assistants" / "recorded.json"
 

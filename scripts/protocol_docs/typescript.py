@@ -22,11 +22,11 @@ from nexus_context.conversation.message import Message
 from nexus_daemon import protocol
 from nexus_daemon.api.methods import METHODS
 from nexus_daemon.process.version import PROTOCOL
-from support import protocol_examples
-from support.protocol_metadata import Metadata
-from support.protocol_source import StructType, declared_structs, is_struct, meaning, structs_in, values_of
+from protocol_docs.examples import REPOSITORY
+from protocol_docs.metadata import Metadata
+from protocol_docs.source import StructType, declared_structs, is_struct, meaning, structs_in, values_of
 
-TYPES = protocol_examples.REPOSITORY / "vscode-extension" / "src" / "protocol" / "index.ts"
+TYPES = REPOSITORY / "vscode-extension" / "src" / "protocol" / "index.ts"
 WIDTH = 120
 HEAD = f"""\
 /**

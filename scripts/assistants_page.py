@@ -1,4 +1,4 @@
-"""The generated parts of docs/assistants.md: `python -m support.assistants_page`.
+"""The generated parts of docs/assistants.md.
 
 The rules are those of the profiles, the costs those of the definitions of `nexus mcp`.
 """
@@ -14,7 +14,7 @@ from nexus_context.assistants.views.profile import ASSISTANTS
 from nexus_daemon.cli.mcp import cost
 from nexus_daemon.shared.mcp_server import definitions
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "assistants.md"
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "assistants.md"
 RULES = re.compile(r"(?<=<!-- rules -->\n).*?(?=<!-- end of rules -->)", re.DOTALL)
 PATH = re.compile(
     r"(?<![`\w/.])(?:[~$.]?[\w.*~$-]+/[\w./*-]*\w|[\w.]+\.(?:md|json)|\.(?:git|cursorrules|md))(?![\w`])"
@@ -61,7 +61,3 @@ def _sentence(text: str) -> str:
 
 def _source(source: str) -> str:
     return f"[documentation]({source})" if source.startswith("https://") else source
-
-
-if __name__ == "__main__":
-    PAGE.write_text(page(PAGE.read_text(encoding="utf-8")), encoding="utf-8")

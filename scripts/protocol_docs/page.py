@@ -1,14 +1,8 @@
-"""docs/protocol.md: structs of `protocol`, docstrings of the handlers and recorded examples as one page.
-
-`python -m support.protocol_page`, with `tests` on the path, records the examples again and writes the page.
-"""
+"""docs/protocol.md: structs of `protocol`, docstrings of the handlers and recorded examples as one page."""
 
 import inspect
 import itertools
 import json
-import shutil
-import tempfile
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -20,13 +14,11 @@ from nexus_daemon.lsp import failures
 from nexus_daemon.lsp.link import Limits
 from nexus_daemon.lsp.outgoing import MOST
 from nexus_daemon.process.version import PROTOCOL
-from support import protocol_examples
-from support.protocol_examples import Examples, Json
-from support.protocol_metadata import Metadata
-from support.protocol_source import Field, StructType, declared_structs, fields, structs_in
-from support.protocol_typescript import TYPES, typescript
+from protocol_docs.examples import REPOSITORY, Examples, Json
+from protocol_docs.metadata import Metadata
+from protocol_docs.source import Field, StructType, declared_structs, fields, structs_in
 
-PAGE = protocol_examples.REPOSITORY / "docs" / "protocol.md"
+PAGE = REPOSITORY / "docs" / "protocol.md"
 LIMITS = Limits()
 MOST_LINES = 48
 WIDTH = 108
@@ -597,20 +589,3 @@ versions.
 The TypeScript types of the VS Code extension are generated from the same source as this page:
 [vscode-extension/src/protocol/index.ts](../vscode-extension/src/protocol/index.ts).
 """
-
-
-def main() -> None:
-    """Record the examples again and write the page and the TypeScript types."""
-    # as long as the home that it is renamed to, and as many tokens: the figures of the examples are true
-    home = Path(tempfile.gettempdir()) / "anas"
-    try:
-        examples = protocol_examples.record(home)
-    finally:
-        shutil.rmtree(home, ignore_errors=True)
-    protocol_examples.save(examples)
-    PAGE.write_text(page(examples), encoding="utf-8", newline="\n")
-    TYPES.write_text(typescript(), encoding="utf-8", newline="\n")
-
-
-if __name__ == "__main__":
-    main()
