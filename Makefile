@@ -5,6 +5,7 @@
 # make lint              format and lint of Python, as they are
 # make types             mypy and basedpyright, both strict
 # make generate          schemas, pages and TypeScript types, from their sources (CONTRIBUTING says which)
+# make docs              every exchange of docs/protocol.md in full, into build/docs (not committed; tests read it)
 # make fresh             whether `make generate` changes nothing
 # make test-vscode       the VS Code extension in a real VS Code; wants Node.js with npm, fetches the rest once
 # make prepare-vscode    fetches what test-vscode runs in
@@ -37,7 +38,7 @@ LOCK   := requirements-dev.lock
 WORKERS := 3
 SERVERS := tests/mcp_servers/node_modules/.package-lock.json
 
-.PHONY: help run test test-assistants setting-docs test-vscode prepare-vscode mutate-vscode check lint types mypy pyright coverage fuzz bench torture generate models fresh lock changelog clean
+.PHONY: help run test test-assistants setting-docs test-vscode prepare-vscode mutate-vscode check lint types mypy pyright coverage fuzz bench torture generate docs models fresh lock changelog clean
 
 help:
 	@sed -n 's/^# make /make /p' $(firstword $(MAKEFILE_LIST))
@@ -45,10 +46,10 @@ help:
 run: $(STAMP)
 	@$(BIN)/python examples/tour.py $(FOLDER)
 
-test: $(STAMP) $(SERVERS)
+test: $(STAMP) $(SERVERS) docs
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
 
-test-vscode: $(STAMP)
+test-vscode: $(STAMP) docs
 	@command -v npm >/dev/null || { echo "The tests of the VS Code extension need Node.js 20 or later with npm"; exit 1; }
 	node vscode-extension/scripts/e2e.mjs
 
@@ -58,7 +59,7 @@ $(SERVERS): tests/mcp_servers/package-lock.json
 		else echo "npm is not here: the tests of real MCP servers are skipped"; fi
 
 # what this cannot fetch, test-vscode tries again
-prepare-vscode:
+prepare-vscode: docs
 	-node vscode-extension/scripts/e2e.mjs --prepare
 
 # installs them into $XDG_CACHE_HOME/nexus-assistants; ASSISTANTS="--only codex --record" narrows and records
@@ -88,7 +89,7 @@ pyright: $(STAMP)
 	$(BIN)/basedpyright
 
 # the library by its own tests alone, then both packages by all other tests; processes of their own are not counted
-coverage: $(STAMP)
+coverage: $(STAMP) docs
 	$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile tests/context --cov=nexus_context --cov-report=
 	$(BIN)/python -m coverage report --fail-under=95
 	$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile tests --ignore tests/context --cov=nexus_daemon --cov=nexus_context --cov-report=
@@ -103,7 +104,7 @@ fuzz: $(STAMP)
 bench: $(STAMP)
 	$(BIN)/python -m benchmarks
 
-torture: $(STAMP)
+torture: $(STAMP) docs
 	$(BIN)/python -m tests.torture
 
 generate: $(STAMP)
@@ -111,6 +112,9 @@ generate: $(STAMP)
 	PYTHONPATH=tests $(BIN)/python scripts/update_pages.py
 	PYTHONPATH=tests $(BIN)/python -m support.example_outputs
 	$(BIN)/python scripts/update_models.py
+
+docs: $(STAMP)
+	PYTHONPATH=tests $(BIN)/python scripts/build_docs.py
 
 models: $(STAMP)
 	rm -rf .registries
@@ -143,4 +147,4 @@ $(STAMP): pyproject.toml $(LOCK)
 	@touch $@
 
 clean:
-	rm -rf $(VENV) .coverage .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) build/docs .coverage .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -5,8 +5,6 @@
 The examples are recorded again: the client that asks a real daemon is that of the tests.
 """
 
-import shutil
-import tempfile
 from pathlib import Path
 
 import assistants_page
@@ -14,22 +12,12 @@ from protocol_docs import examples, page, typescript
 
 
 def main() -> None:
-    recorded = record()
+    recorded = examples.record_in_temporary_home()
     examples.save(recorded)
     write(page.PAGE, page.page(recorded))
     write(typescript.TYPES, typescript.typescript())
     text = assistants_page.PAGE.read_text(encoding="utf-8")
     write(assistants_page.PAGE, assistants_page.page(text))
-
-
-def record() -> examples.Examples:
-    """What a daemon answers now."""
-    # as long as the home that it is renamed to, and as many tokens: the figures of the examples are true
-    home = Path(tempfile.gettempdir()) / "anas"
-    try:
-        return examples.record(home)
-    finally:
-        shutil.rmtree(home, ignore_errors=True)
 
 
 def write(path: Path, text: str) -> None:

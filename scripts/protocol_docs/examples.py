@@ -8,8 +8,10 @@
 import json
 import os
 import re
+import secrets
 import shutil
 import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -30,7 +32,8 @@ Examples = dict[str, Any]
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 SERVER = REPOSITORY / "tests" / "support" / "mcp_old_server.py"
-RECORDED = REPOSITORY / "docs" / "protocol.examples.json"
+BUILT = REPOSITORY / "build" / "docs" / "protocol.examples.json"
+SOURCES = ("context", "daemon", "examples", "scripts/protocol_docs", "tests/support")
 PACKAGE = str(Path(nexus_context.__file__ or "").resolve().parent)
 HOME = "/home/ana"
 INSTALLED = "/opt/nexus/nexus_context"
@@ -78,7 +81,7 @@ LOG = re.compile(r"(?<=/servers/)[0-9a-f]{16}(?=\.log\Z)")
 THREAD = re.compile(r"\A[0-9a-f]{16}(?=-\d+\Z|\Z)")
 PYTHONS = ((sys.executable, "/usr/bin/python3"), (os.path.realpath(sys.executable), "/usr/bin/python3.12"))
 WATCHED = {"state": "watched"}
-WATCHED_S = 10.0
+WATCHED_S = 30.0
 NOON = "2026-11-20 12:00"
 
 DAEMON = """
@@ -512,11 +515,36 @@ def _figure(key: str, value: Json, steady: Callable[[Json], Json]) -> Json:
 
 
 def load() -> Examples:
-    """The examples as they were recorded last."""
-    examples: Examples = json.loads(RECORDED.read_text(encoding="utf-8"))
+    """The examples as `make docs` builds them. They are built anew if a source has changed since."""
+    if not _is_built():
+        save(record_in_temporary_home())
+    examples: Examples = json.loads(BUILT.read_text(encoding="utf-8"))
     return examples
 
 
+def record_in_temporary_home() -> Examples:
+    """What a daemon answers now, with the figures of the committed page."""
+    directory = Path(tempfile.gettempdir()).resolve()
+    home = directory / "anas"  # as long as the home that it is renamed to, and as many tokens
+    if home.exists():  # another process records
+        home = directory / f"an{secrets.token_hex(1)}"
+    try:
+        return record(home)
+    finally:
+        shutil.rmtree(home, ignore_errors=True)
+
+
 def save(examples: Examples) -> None:
+    BUILT.parent.mkdir(parents=True, exist_ok=True)
     text = json.dumps(examples, indent=1, ensure_ascii=False, sort_keys=False) + "\n"
-    RECORDED.write_text(text, encoding="utf-8", newline="\n")
+    unfinished = BUILT.with_suffix(f".{os.getpid()}")
+    unfinished.write_text(text, encoding="utf-8", newline="\n")
+    unfinished.replace(BUILT)
+
+
+def _is_built() -> bool:
+    """Whether the file is newer than everything that its content depends on."""
+    if not BUILT.exists():
+        return False
+    files = (path for source in SOURCES for path in (REPOSITORY / source).rglob("*") if path.suffix != ".pyc")
+    return max(path.stat().st_mtime for path in files if path.is_file()) < BUILT.stat().st_mtime

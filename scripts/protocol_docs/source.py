@@ -1,7 +1,7 @@
 """What the package `protocol` says about itself: fields with types, defaults and meanings.
 
 1. A field's meaning is the comment behind it, or the comment lines above it where the line is too short.
-2. Types are named in words of JSON. `Raw` is JSON encoded earlier: the field's other form names its type.
+2. Types are in TypeScript's notation. `Raw` is JSON encoded earlier: the field's other form names its type.
 3. `strict` returns a twin of a struct that refuses unknown fields and values outside a `OneOf`, at any depth.
 """
 
@@ -34,9 +34,20 @@ class Field(msgspec.Struct, frozen=True):
 def fields(kind: StructType) -> list[Field]:
     """The fields of a struct, inherited ones first."""
     return [
-        Field(field.encode_name, words(field.type), _default(field), meaning(kind, field.name))
+        Field(field.encode_name, notation(field.type), _default(field), meaning(kind, field.name))
         for field in msgspec.structs.fields(kind)
     ]
+
+
+def declared_fields(kind: StructType) -> list[Field]:
+    """The fields of a struct without those of its bases."""
+    inherited = {field.encode_name for base in bases(kind) for field in msgspec.structs.fields(base)}
+    return [field for field in fields(kind) if field.name not in inherited]
+
+
+def bases(kind: StructType) -> list[StructType]:
+    """The structs with fields that a struct extends."""
+    return [base for base in kind.__bases__ if is_struct(base) and msgspec.structs.fields(base)]
 
 
 def structs_in(kind: Any) -> list[StructType]:
@@ -70,33 +81,34 @@ def is_struct(kind: Any) -> bool:
     return isinstance(kind, type) and issubclass(kind, msgspec.Struct)
 
 
-def words(kind: Any) -> str:
-    """A type in words of JSON; structs as links."""
+def notation(kind: Any) -> str:
+    """A type in TypeScript's notation; `integer` is a number, and `JSON` any value."""
     plain = {
         str: "string",
         int: "integer",
         float: "number",
         bool: "boolean",
         types.NoneType: "null",
-        Any: "any JSON",
+        Any: "JSON",
     }
     if kind in plain:
         return plain[kind]
     if is_struct(kind):
-        return f"[{kind.__name__}](#{kind.__name__.lower()})"
+        return str(kind.__name__)
     origin, parts = get_origin(kind), get_args(kind)
     if origin is Annotated:
-        return words(parts[0])
+        return notation(parts[0])
     if origin is Literal:
-        return " or ".join(f'`"{part}"`' for part in parts)
+        return " | ".join(f'"{part}"' for part in parts)
     if origin in (Union, types.UnionType):
-        names = list(dict.fromkeys(words(part) for part in parts if not _is_silent(part)))
-        return " or ".join(name for name in names if name != "integer" or "number" not in names)
+        names = list(dict.fromkeys(notation(part) for part in parts if not _is_silent(part)))
+        return " | ".join(name for name in names if name != "integer" or "number" not in names)
     if origin in (list, tuple):
-        return "array" if parts[0] is Any else f"array of {words(parts[0])}"
+        item = notation(parts[0])
+        return f"({item})[]" if " " in item else f"{item}[]"
     if origin is dict:
-        return "object" if parts[1] is Any else f"object of {words(parts[1])}"
-    raise TypeError(f"protocol.md has no words for {kind}")
+        return "object" if parts[1] is Any else f"{{[name]: {notation(parts[1])}}}"
+    raise TypeError(f"protocol.md has no notation for {kind}")
 
 
 def values_of(kind: Any) -> OneOf | None:

@@ -24,7 +24,15 @@ from nexus_daemon.api.methods import METHODS
 from nexus_daemon.process.version import PROTOCOL
 from protocol_docs.examples import REPOSITORY
 from protocol_docs.metadata import Metadata
-from protocol_docs.source import StructType, declared_structs, is_struct, meaning, structs_in, values_of
+from protocol_docs.source import (
+    StructType,
+    bases,
+    declared_structs,
+    is_struct,
+    meaning,
+    structs_in,
+    values_of,
+)
 
 TYPES = REPOSITORY / "vscode-extension" / "src" / "protocol" / "index.ts"
 WIDTH = 120
@@ -87,7 +95,7 @@ def _structs() -> list[StructType]:
         kind
         for root in (*roots, *protocol.NOTIFICATIONS.values(), protocol.ChatItem, Metadata)
         for one in structs_in(root)
-        for kind in (one, *_bases(one))
+        for kind in (one, *bases(one))
         if msgspec.structs.fields(kind)
     }
     order = [*structs_in(Message), *declared_structs(), *structs_in(Metadata)]
@@ -100,18 +108,13 @@ def _sent_by_clients() -> Iterable[list[StructType]]:
     answers = [result for _, result in protocol.QUESTIONS.values()]
     for root in (*params, *answers):
         for kind in structs_in(root):
-            yield [kind, *_bases(kind)]
-
-
-def _bases(kind: StructType) -> list[StructType]:
-    """The structs that an interface extends: those with fields."""
-    return [base for base in kind.__bases__ if is_struct(base) and msgspec.structs.fields(base)]
+            yield [kind, *bases(kind)]
 
 
 def _interface(kind: StructType, is_sent: bool) -> str:
-    bases = _bases(kind)
-    extends = f" extends {', '.join(base.__name__ for base in bases)}" if bases else ""
-    inherited = {field.name for base in bases for field in msgspec.structs.fields(base)}
+    extended = bases(kind)
+    extends = f" extends {', '.join(base.__name__ for base in extended)}" if extended else ""
+    inherited = {field.name for base in extended for field in msgspec.structs.fields(base)}
     lines = _comment(inspect.cleandoc(kind.__doc__ or ""), "")
     head = f"export interface {kind.__name__}{extends} {{"
     fields = [field for field in msgspec.structs.fields(kind) if field.name not in inherited]

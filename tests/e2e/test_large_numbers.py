@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from nexus_daemon.api.methods import METHODS
-from protocol_docs.examples import RECORDED
+from protocol_docs.examples import load
 from support.client import ReplyError
 from support.editor import Editor, editor_in
 
@@ -59,8 +59,8 @@ def with_number(params: Any, place: tuple[str, ...], number: int) -> Any:
 def test_a_number_of_any_size_is_answered(tmp_path: Path, number: int) -> None:
     root = tmp_path / "work"
     root.mkdir()
-    examples = RECORDED.read_text(encoding="utf-8").replace(HOME, str(root))
-    requests = msgspec.json.decode(examples)["requests"]
+    examples = msgspec.json.encode(load()["requests"]).decode()
+    requests = msgspec.json.decode(examples.replace(HOME, str(root)))
     codes = {}
     with editor_in(tmp_path / "home", root) as editor:
         editor.ask("session/append", root, messages=[{"role": "user", "content": "Hello"}])

@@ -12,7 +12,8 @@ from pathlib import Path
 import apsw
 import msgspec
 
-# `python -m tests.torture` has the repository's root on the path, not this folder's
+# `python -m tests.torture` has the repository's root on the path, not this folder's and not that of `scripts`
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from torture.figures import Outcome, summary, table

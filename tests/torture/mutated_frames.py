@@ -1,6 +1,6 @@
 """Mutated frames on each transport: standard input, the Unix socket, and a port with a token.
 
-1. The messages are the examples of the protocol's page, with values of other types, sizes and depths, or with
+1. The messages are recorded examples of the protocol, with values of other types, sizes and depths, or with
    flipped, cut, doubled and invented bytes. Most keep a correct length, so that the frames behind them are
    read; the last one of a client is mutated anywhere, also in its header.
 2. After BATCH frames the client's own request is answered, whatever became of the frames.
@@ -26,7 +26,7 @@ from typing import Any, Protocol
 import msgspec
 
 from nexus_daemon.shared import client
-from protocol_docs.examples import RECORDED
+from protocol_docs.examples import load
 from support.client import frame
 from support.editor import Editor
 from support.shared import SharedHome, shared_home
@@ -254,7 +254,7 @@ def _initialize(root: Path) -> bytes:
 
 def _bodies(root: Path) -> list[dict[str, Any]]:
     """A message of every kind, about files of this folder."""
-    text = RECORDED.read_text(encoding="utf-8").replace(EXAMPLES_HOME, str(root))
+    text = msgspec.json.encode(load()).decode().replace(EXAMPLES_HOME, str(root))
     requests = msgspec.json.decode(text)["requests"]
     uri = f"{root.as_uri()}/.nexus3/config.json"
     item = {"uri": uri, "languageId": "json", "version": 1, "text": '{"provider": {"model": 1}}'}

@@ -1,5 +1,5 @@
-/** What a real daemon answered: once, kept here; and as docs/protocol.md has it now. */
-import { readFileSync } from "node:fs";
+/** What a real daemon answered: once, kept here; and as `make docs` records it now. */
+import { existsSync, readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import type { Requests, TokenUsage, UsageRow } from "../../src/protocol";
 
@@ -7,8 +7,9 @@ type Answers = { readonly [M in keyof Requests]: Requests[M]["result"] };
 type Examples = { readonly [M in keyof Requests]: { readonly result: Requests[M]["result"] } };
 
 const recorded = JSON.parse(readFileSync(resolve(__dirname, "panel-recorded.json"), "utf8")) as Answers;
-const docs = resolve(__dirname, "../../../docs/protocol.examples.json");
-const examples = JSON.parse(readFileSync(docs, "utf8")) as { readonly requests: Examples };
+const built = resolve(__dirname, "../../../build/docs/protocol.examples.json");
+if (!existsSync(built)) throw new Error(`${built} is missing: run \`make docs\``);
+const examples = JSON.parse(readFileSync(built, "utf8")) as { readonly requests: Examples };
 
 export const FOLDER = "file:///home/ana/company/backend/auth-service";
 
@@ -17,7 +18,7 @@ export function example<M extends keyof Requests>(method: M): Requests[M]["resul
   return structuredClone(recorded[method]);
 }
 
-/** The answer that the documentation shows today. */
+/** The answer of today. */
 export function documented<M extends keyof Requests>(method: M): Requests[M]["result"] {
   return structuredClone(examples.requests[method].result);
 }
