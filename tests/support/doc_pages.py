@@ -25,6 +25,13 @@ ATTRIBUTE = re.compile(r"<[^>]*\b(?:href|src)=\"([^\"]+)\"")
 NAMED = re.compile(r"<a (?:id|name)=\"([^\"]+)\"")
 TEXT_OF_LINK = re.compile(r"!?\[([^\]]*)\]\([^)]*\)")
 UNNAMED = re.compile(r"[^\w\- ]")
+SHELLS = {"indented", "", "sh", "bash", "shell", "console", "text"}
+PROMPT = "$ "
+PROGRAM = re.compile(
+    r"(?:\.venv/bin/)?(?:nexus|python|make|pip|pipx|uvx|git|npm|npx|node|bash|cd|curl|export|mkdir|ln|nvim"
+    r"|claude|codex|gemini|opencode)(?: |$)"
+)
+INLINE = re.compile(r"(?<!`)`(nexus [^`\n]+)`(?!`)")
 
 
 class Block(NamedTuple):
@@ -90,3 +97,31 @@ def blocks(page: Path) -> Iterator[Block]:
             while number < len(lines) and (lines[number].startswith("    ") or not lines[number].strip()):
                 number += 1
             yield Block(page, begin + 1, "indented", tuple(line[4:] for line in lines[begin:number]))
+
+
+class Command(NamedTuple):
+    """A line for a shell: where it stands, what it says, and its comment."""
+
+    page: Path
+    line: int
+    text: str
+    comment: str
+
+
+def commands(page: Path) -> Iterator[Command]:
+    """The command lines in the blocks of a page: those behind a prompt, or all that begin with a program."""
+    for block in blocks(page):
+        if block.language not in SHELLS:
+            continue
+        has_prompt = any(line.startswith(PROMPT) for line in block.lines)
+        for number, line in enumerate(block.lines, block.line):
+            text, _, comment = line.removeprefix(PROMPT).partition(" # ")
+            text = text.strip()
+            is_output = not line.startswith(PROMPT) if has_prompt else block.language == "text"
+            if not is_output and PROGRAM.match(text):
+                yield Command(page, number, text, comment)
+
+
+def inline_commands(text: str) -> list[str]:
+    """What the prose of a page calls a command of Nexus, perhaps with placeholders."""
+    return INLINE.findall(prose(text))
