@@ -5,6 +5,7 @@
 2. Paths, times, ids, hashes and process figures get stable values; nothing else is touched.
 """
 
+import contextlib
 import json
 import os
 import re
@@ -82,6 +83,8 @@ THREAD = re.compile(r"\A[0-9a-f]{16}(?=-\d+\Z|\Z)")
 PYTHONS = ((sys.executable, "/usr/bin/python3"), (os.path.realpath(sys.executable), "/usr/bin/python3.12"))
 WATCHED = {"state": "watched"}
 WATCHED_S = 30.0
+GROWTHS = 4
+GROWTH_S = 5.0
 NOON = "2026-11-20 12:00"
 
 DAEMON = """
@@ -283,9 +286,14 @@ class _Recorder:
         self.ask("nexus/conversation/search", {**folder, "query": "published price"})
         page = {"program": "claude-code", "id": claude.session, "first": 0, "limit": 1}
         self.ask("nexus/conversation/transcript", {**folder, **page})
-        write(claude.path(self.home), [*records, claude.asks("Thank you.")], minute=15)
-        told = self.told(self.service, "changed", "nexus/assistant/didChange")
-        self.examples["notifications"]["nexus/assistant/didChange"] = told
+        thanks = claude.asks("Thank you.")
+        for count in range(1, GROWTHS + 1):  # what is written before the watch of its file begins is not told
+            write(claude.path(self.home), [*records, *[thanks] * count], minute=14 + count)
+            with contextlib.suppress(TimeoutError):
+                told = self.told(self.service, "changed", "nexus/assistant/didChange", GROWTH_S)
+                self.examples["notifications"]["nexus/assistant/didChange"] = told
+                return
+        raise AssertionError("nobody was told that the session went on")
 
     def ask_knowledge(self, folder: Json) -> None:
         """Search a file that is indexed meanwhile; the settings that name it are unsaved text."""
@@ -461,13 +469,16 @@ class _Recorder:
         )
         return self.steady(message["params"])
 
-    def told(self, uri: str, reason: str, method: str = "nexus/context/didChange") -> Json:
+    def told(
+        self, uri: str, reason: str, method: str = "nexus/context/didChange", timeout: float = WATCHED_S
+    ) -> Json:
         """The parameters of the next didChange about a folder for a reason."""
         seen = self.client.wait_for(
             lambda message: (
                 message.get("method") == method
                 and (message["params"]["workspaceFolder"], message["params"]["reason"]) == (uri, reason)
-            )
+            ),
+            timeout,
         )
         return self.steady(seen["params"])
 
