@@ -26,7 +26,7 @@ from assistants.programs import cache_directory
 from nexus_context.assistants.permissions.decision import PermissionReader
 from nexus_context.assistants.programs import PROGRAMS
 from nexus_context.assistants.reading.disk import Disk
-from nexus_context.assistants.reading.model import Surroundings
+from nexus_context.assistants.reading.profile_types import Surroundings
 from nexus_context.assistants.views.permissions import read_call
 
 VERSION = "0.59.3"

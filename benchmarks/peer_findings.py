@@ -25,7 +25,7 @@ from benchmarks.promises import ROOT
 sys.path.insert(0, str(ROOT / "tests"))
 
 from assistants import settings_runs, spelling_runs
-from nexus_context.assistants.reading.model import Surroundings
+from nexus_context.assistants.reading.profile_types import Surroundings
 from nexus_context.assistants.views.profile import read_profile
 from nexus_context.errors import Severity
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from nexus_context.assistants.programs import PROGRAMS
-from nexus_context.assistants.reading.model import Assistant, Rule
+from nexus_context.assistants.reading.profile_types import Assistant, Rule
 from nexus_context.assistants.views.profile import ASSISTANTS
 from nexus_daemon.cli.mcp import cost
 from nexus_daemon.shared.mcp_server import definitions

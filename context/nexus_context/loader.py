@@ -17,7 +17,7 @@ from nexus_context.config.schema import Config
 from nexus_context.disk.files import PROMPT_LIMIT, read_text
 from nexus_context.errors import Severity, Span
 from nexus_context.folder.layers.bootstrap import BOOTSTRAP_KINDS
-from nexus_context.folder.layers.model import ANCESTOR_PREFIX, DEFAULTS, GLOBAL, LOCAL, Layer, Layers
+from nexus_context.folder.layers.layer_types import ANCESTOR_PREFIX, DEFAULTS, GLOBAL, LOCAL, Layer, Layers
 from nexus_context.folder.layers.read_layers import LayerInputs, open_layers
 from nexus_context.folder.layers.walk import global_directory, user_home
 from nexus_context.folder.loading import load

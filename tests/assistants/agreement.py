@@ -21,7 +21,7 @@ from assistants.case_folders import expand, slug, write_case
 from assistants.cases import Case
 from assistants.extraction import LISTED, Extract, blocks_of, extract, unexplained_lines
 from assistants.programs import CLAUDE_MODEL
-from nexus_context.assistants.reading.model import Profile, SentBlock, Surroundings
+from nexus_context.assistants.reading.profile_types import Profile, SentBlock, Surroundings
 from nexus_context.assistants.views.profile import read_profile
 from nexus_context.tokens import counter_for
 

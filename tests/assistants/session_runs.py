@@ -20,8 +20,8 @@ from assistants.programs import LONGEST_S, Program, install, search_path
 from assistants.provider_stand_in import ProviderStandIn, answer, answer_tool_use
 from assistants.terminal_runs import Terminal
 from nexus_context.assistants.sessions.cache_misses import HOUR_S
-from nexus_context.assistants.sessions.model import AssistantSession, Place
 from nexus_context.assistants.sessions.report import SessionReport
+from nexus_context.assistants.sessions.session_types import AssistantSession, Place
 from nexus_context.assistants.tracking import find_sessions
 from nexus_context.assistants.tracking.follow import SessionFollower
 

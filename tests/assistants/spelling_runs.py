@@ -21,7 +21,7 @@ from assistants import programs
 from assistants.agreement import ROOT, extract_of
 from assistants.extraction import extract
 from assistants.provider_stand_in import ProviderStandIn, ScriptedCall
-from nexus_context.assistants.reading.model import Surroundings
+from nexus_context.assistants.reading.profile_types import Surroundings
 from nexus_context.assistants.views.profile import read_profile
 
 ROWS = Path(__file__).with_name("spellings.jsonl")

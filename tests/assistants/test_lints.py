@@ -30,7 +30,7 @@ from nexus_context.assistants.opencode import permission_checks
 from nexus_context.assistants.opencode.permission_rules import matches
 from nexus_context.assistants.programs import PROGRAMS
 from nexus_context.assistants.reading.disk import Disk
-from nexus_context.assistants.reading.model import Surroundings
+from nexus_context.assistants.reading.profile_types import Surroundings
 from nexus_context.assistants.views.profile import read_profile
 from nexus_context.disk.files import real_path
 from nexus_context.errors import Problem, Severity

@@ -14,7 +14,7 @@ from assistants.permission_runs import filled
 from nexus_context.assistants.permissions.decision import NOT_STARTED, Decision, ExplainedCall
 from nexus_context.assistants.programs import PROGRAMS
 from nexus_context.assistants.reading.disk import MOST_BYTES, Disk
-from nexus_context.assistants.reading.model import AssistantSettings, Surroundings
+from nexus_context.assistants.reading.profile_types import AssistantSettings, Surroundings
 from nexus_context.assistants.views.permissions import explain_calls
 from nexus_context.errors import RequestError
 

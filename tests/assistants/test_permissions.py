@@ -15,7 +15,7 @@ from nexus_context.assistants.claude_code.permissions import decide
 from nexus_context.assistants.claude_code.settings import read_settings
 from nexus_context.assistants.permissions.decision import Decision, ExplainedCall
 from nexus_context.assistants.reading.disk import Disk
-from nexus_context.assistants.reading.model import Surroundings
+from nexus_context.assistants.reading.profile_types import Surroundings
 from nexus_context.assistants.views.permissions import explain_calls
 from nexus_context.disk.files import real_path
 from nexus_context.errors import RequestError

@@ -55,8 +55,8 @@ def test_a_number_that_cannot_be(
 
 
 def test_a_file_of_damaged_lines_is_not_read_to_its_end(tmp_path: Path) -> None:
-    from nexus_context.assistants.sessions.model import MOST_DAMAGED, records
     from nexus_context.assistants.sessions.record import SessionRecord
+    from nexus_context.assistants.sessions.session_types import MOST_DAMAGED, records
 
     damaged: set[int] = set()
     lines = (b"{%d" % number for number in range(10 * MOST_DAMAGED))

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from nexus_context.assistants.reading.model import Surroundings
+from nexus_context.assistants.reading.profile_types import Surroundings
 from nexus_context.assistants.views.profile import read_profile
 from nexus_context.assistants.views.readers import file_uses
 from nexus_daemon.api.assistant_views import build_preview

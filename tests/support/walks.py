@@ -78,7 +78,7 @@ def returns_of(modules: list[str]) -> int:
 
 async def walks(recorder: Recorder, root: Path) -> dict[str, list[str]]:
     """The five walks, each taken once before so that nothing is imported meanwhile."""
-    from nexus_context.assistants.sessions.model import AssistantSession
+    from nexus_context.assistants.sessions.session_types import AssistantSession
     from nexus_daemon.assistants.hooks.handler import HookHandler
     from nexus_daemon.assistants.hooks.hook_event import HookCall
     from nexus_daemon.assistants.hooks.hook_folders import HookFolders

@@ -17,7 +17,7 @@ from nexus_context.config import fixes
 from nexus_context.errors import RequestError
 from nexus_context.folder.layers.agent_definitions import MAIN, MAX_DEPTH, configured_directory
 from nexus_context.folder.layers.bootstrap import agent_file
-from nexus_context.folder.layers.model import Layers
+from nexus_context.folder.layers.layer_types import Layers
 from nexus_context.folder.snapshot import Snapshot
 from nexus_context.text.json import pointer_text
 

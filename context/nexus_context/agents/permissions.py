@@ -20,7 +20,7 @@ from nexus_context.config.merge import Effective
 from nexus_context.config.patterns import NOTHING, Patterns
 from nexus_context.config.scope import LEVELS
 from nexus_context.errors import RequestError
-from nexus_context.folder.layers.model import Layers
+from nexus_context.folder.layers.layer_types import Layers
 
 
 class AgentPermissions(msgspec.Struct, frozen=True):

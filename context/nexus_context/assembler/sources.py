@@ -16,7 +16,7 @@ import msgspec
 from nexus_context.conversation.message import Message
 from nexus_context.conversation.tools import Tool
 from nexus_context.errors import RequestError
-from nexus_context.folder.layers.model import LayerSkill
+from nexus_context.folder.layers.layer_types import LayerSkill
 from nexus_context.folder.request_prompt import active_skills, skill_text
 from nexus_context.folder.snapshot import Snapshot
 from nexus_context.ledger.store import Ledger

@@ -21,15 +21,15 @@ import msgspec
 if TYPE_CHECKING:  # the rooms import what they need
     from nexus_context.assistants.permissions.decision import PermissionReader
     from nexus_context.assistants.reading.disk import Disk
-    from nexus_context.assistants.reading.model import (
+    from nexus_context.assistants.reading.profile_types import (
         AssistantSettings,
         InstructionReader,
         ServerReader,
         Surroundings,
     )
-    from nexus_context.assistants.sessions.model import Place
     from nexus_context.assistants.sessions.program import ProgramSessions
-    from nexus_context.assistants.setup.model import ProgramSetup
+    from nexus_context.assistants.sessions.session_types import Place
+    from nexus_context.assistants.setup.setup_types import ProgramSetup
     from nexus_context.assistants.transcripts.conversation import FormatReader
 
 

@@ -19,7 +19,7 @@ import msgspec
 
 from nexus_context.conversation.message import Message
 from nexus_context.conversation.tools import Tool, name_of, sent_fields
-from nexus_context.folder.layers.model import DEFAULTS
+from nexus_context.folder.layers.layer_types import DEFAULTS
 from nexus_context.folder.prompt import texts
 from nexus_context.folder.prompt.blocks import OWN_TEXTS
 from nexus_context.folder.prompt.render import Prompt

@@ -20,7 +20,7 @@ from nexus_context.config.merge import replaced
 from nexus_context.disk.containment import contained
 from nexus_context.disk.deadline import Deadline, LoadStopped
 from nexus_context.errors import Problem, Severity, Span
-from nexus_context.folder.layers.model import Layers, Skipped
+from nexus_context.folder.layers.layer_types import Layers, Skipped
 from nexus_context.folder.layers.read_layers import finish_layers, open_layers, unread_layers
 from nexus_context.folder.layers.recheck import recheck
 from nexus_context.folder.layers.text_reader import Reading

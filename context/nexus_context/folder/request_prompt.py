@@ -8,7 +8,7 @@ import msgspec
 
 from nexus_context.config.merge import Effective
 from nexus_context.config.picked_model import ModelChoice, with_choice
-from nexus_context.folder.layers.model import LayerSkill
+from nexus_context.folder.layers.layer_types import LayerSkill
 from nexus_context.folder.prompt import sections
 from nexus_context.folder.prompt.render import Prompt, render
 from nexus_context.folder.prompt.sections import PromptFacts, activated_skills

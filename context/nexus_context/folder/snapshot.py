@@ -5,7 +5,7 @@ import msgspec
 from nexus_context.config.merge import Effective
 from nexus_context.config.picked_model import ModelChoice
 from nexus_context.errors import Problem
-from nexus_context.folder.layers.model import Layers
+from nexus_context.folder.layers.layer_types import Layers
 from nexus_context.folder.layers.read_layers import LayerInputs
 from nexus_context.folder.prompt.blocks import UNIFIED, AgentGrant
 from nexus_context.folder.prompt.environment import Environment

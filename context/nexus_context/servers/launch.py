@@ -27,7 +27,7 @@ from nexus_context.config.mcp import McpServer, Transport
 from nexus_context.config.references import references_in
 from nexus_context.disk.files import real_path
 from nexus_context.errors import RequestError, Span
-from nexus_context.folder.layers.model import DEFAULTS, GLOBAL
+from nexus_context.folder.layers.layer_types import DEFAULTS, GLOBAL
 from nexus_context.text.opaque import is_opaque
 from nexus_context.text.redact import redact, redact_arguments, redact_message, says_secret, secrets_in
 

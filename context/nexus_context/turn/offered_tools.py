@@ -7,7 +7,7 @@ import msgspec
 
 from nexus_context.config.patterns import Patterns
 from nexus_context.conversation import tools as tool_sets
-from nexus_context.folder.layers.model import GLOBAL
+from nexus_context.folder.layers.layer_types import GLOBAL
 from nexus_context.folder.request_prompt import active_skills
 from nexus_context.folder.snapshot import Snapshot
 from nexus_context.tokens import ModelLimits

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from nexus_context.assistants.programs import PROGRAMS
 from nexus_context.assistants.reading.disk import Disk
-from nexus_context.assistants.reading.model import Profile, Surroundings
+from nexus_context.assistants.reading.profile_types import Profile, Surroundings
 from nexus_context.assistants.views.instruction_files import settings_files
 from nexus_context.assistants.views.profile import ASSISTANTS, read_profile
 from nexus_context.assistants.views.readers import who_reads_what

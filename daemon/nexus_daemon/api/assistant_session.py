@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import apsw
 
 from nexus_context.assistants.programs import WITH_SESSIONS
-from nexus_context.assistants.sessions.model import Place, is_within
 from nexus_context.assistants.sessions.report import DroppedItems, ReportedWindow, SessionReport, WindowPart
+from nexus_context.assistants.sessions.session_types import Place, is_within
 from nexus_context.assistants.tracking import AssistantSession, Usage, find_sessions
 from nexus_context.assistants.tracking.followers import SessionFollowers, is_live
 from nexus_context.config.conversations import explain_not_read, reads_conversations

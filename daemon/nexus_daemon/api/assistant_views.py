@@ -13,7 +13,7 @@ from typing import Literal, get_args
 
 import msgspec
 
-from nexus_context.assistants.reading.model import Profile, Scope, SentBlock, SentPart
+from nexus_context.assistants.reading.profile_types import Profile, Scope, SentBlock, SentPart
 from nexus_context.conversation import budget
 from nexus_context.errors import Span
 from nexus_context.tokens import count_spans, counter_for, get_model_limits

@@ -14,7 +14,7 @@ import msgspec
 from nexus_context.assistants.mirror.file_search import FileHit, FileSearch, InLedger, search_files
 from nexus_context.assistants.mirror.session_reader import read_excerpt
 from nexus_context.assistants.programs import WITH_SESSIONS
-from nexus_context.assistants.sessions.model import AssistantSession, Folders, Place, is_within
+from nexus_context.assistants.sessions.session_types import AssistantSession, Folders, Place, is_within
 from nexus_context.assistants.tracking import AssistantSessions, find_sessions
 from nexus_context.assistants.tracking.conversations import (
     LedgerSession,

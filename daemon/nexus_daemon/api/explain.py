@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from nexus_context.assistants.permissions.decision import Decision, ExplainedCall, PermissionRule
 from nexus_context.assistants.programs import PROGRAMS
 from nexus_context.assistants.reading.disk import Disk
-from nexus_context.assistants.reading.model import Surroundings
+from nexus_context.assistants.reading.profile_types import Surroundings
 from nexus_context.assistants.tracking.in_use import NEXUS, read_views
 from nexus_context.assistants.views.permissions import Explanation, explain_calls
 from nexus_context.assistants.views.subjects import SERVER, FileLine, NamedServer, read_subject

@@ -15,7 +15,7 @@ import msgspec
 
 from nexus_context.assistants.programs import PROGRAMS
 from nexus_context.assistants.reading.findings import value_at
-from nexus_context.assistants.reading.model import AssistantServer, Keys, Profile
+from nexus_context.assistants.reading.profile_types import AssistantServer, Keys, Profile
 from nexus_context.assistants.tracking.in_use import NEXUS, view_title
 from nexus_context.assistants.views.mcp_servers import STARTS, find_server_key
 from nexus_context.assistants.views.profile import read_profile

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from nexus_context.assistants.programs import PROGRAMS
 from nexus_context.assistants.reading.disk import Disk
-from nexus_context.assistants.reading.model import AssistantServer, Profile, Surroundings
+from nexus_context.assistants.reading.profile_types import AssistantServer, Profile, Surroundings
 from nexus_context.assistants.tracking.in_use import NEXUS, FolderView, read_views
 from nexus_context.assistants.views.instruction_files import find_instruction_files
 from nexus_context.assistants.views.mcp_servers import find_server_key

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from nexus_context.assistants.programs import PROGRAMS
 from nexus_context.assistants.reading.disk import Disk
-from nexus_context.assistants.reading.model import Surroundings
+from nexus_context.assistants.reading.profile_types import Surroundings
 from nexus_context.assistants.tracking.in_use import NEXUS, FolderView, read_views
 from nexus_context.tokens import get_model_limits
 from nexus_daemon import protocol

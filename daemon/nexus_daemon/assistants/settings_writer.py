@@ -14,8 +14,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
-from nexus_context.assistants.setup.model import FileRecord, SettingsError
 from nexus_context.assistants.setup.plan import LARGEST, SettingsChange
+from nexus_context.assistants.setup.setup_types import FileRecord, SettingsError
 from nexus_context.disk import files
 from nexus_context.disk.user_state import state_directory
 from nexus_context.text.decoding import decode_as

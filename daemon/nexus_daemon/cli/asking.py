@@ -33,7 +33,7 @@ from nexus_daemon.windows.daemon import Daemon
 from nexus_daemon.workspace.trusted_folders import is_trusted
 
 if TYPE_CHECKING:  # as in `folder`
-    from nexus_context.assistants.sessions.model import Place
+    from nexus_context.assistants.sessions.session_types import Place
     from nexus_daemon.providers import Target
 
 P = TypeVar("P", bound=protocol.Params)

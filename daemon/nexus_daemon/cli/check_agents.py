@@ -19,7 +19,7 @@ from nexus_context.disk.files import list_directory
 from nexus_context.errors import Problem, RequestError, Span
 from nexus_context.folder.layers.agent_definitions import MAIN
 from nexus_context.folder.layers.bootstrap import AGENT_FILE, agent_file, variant_of
-from nexus_context.folder.layers.model import DEFAULTS, Layer, LayerFile
+from nexus_context.folder.layers.layer_types import DEFAULTS, Layer, LayerFile
 from nexus_context.folder.loading import load
 from nexus_context.folder.snapshot import LoadInputs, Snapshot
 from nexus_daemon.agents import previews

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nexus_context.assistants.programs import PROGRAMS
 from nexus_context.assistants.reading.disk import Disk
-from nexus_context.assistants.reading.model import Surroundings
+from nexus_context.assistants.reading.profile_types import Surroundings
 from nexus_context.assistants.views.instruction_files import find_instruction_files
 from nexus_context.assistants.views.problems import AssistantCheck, CheckedTexts, gather
 from nexus_context.assistants.views.set_up import Project, find_mark, is_set_up, project_of

@@ -19,7 +19,7 @@ from nexus_daemon.cli import invocation
 from nexus_daemon.workspace import inputs
 
 if TYPE_CHECKING:  # most commands want no sessions
-    from nexus_context.assistants.sessions.model import Place
+    from nexus_context.assistants.sessions.session_types import Place
 
 DOT_DIRECTORIES = (CONFIG_DIRECTORY, ".vscode", *TOOL_DIRECTORIES.values())
 
@@ -87,7 +87,7 @@ def read(folder: Path, inputs: LoadInputs | None = None) -> Snapshot:
 
 def place_of(snapshot: Snapshot) -> "Place":
     """Where other programs have their sessions, and whether the folder's settings let them be read."""
-    from nexus_context.assistants.sessions.model import Place  # as above
+    from nexus_context.assistants.sessions.session_types import Place  # as above
 
     inputs = load_inputs()
     return Place(

@@ -4,7 +4,7 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from nexus_context.assistants.reading.model import Profile
+from nexus_context.assistants.reading.profile_types import Profile
 from nexus_context.assistants.tracking.followers import is_live
 from nexus_context.assistants.tracking.in_use import FolderView
 from nexus_context.errors import Problem, Severity

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from nexus_context.folder.layers.model import GLOBAL
+from nexus_context.folder.layers.layer_types import GLOBAL
 from nexus_context.folder.snapshot import Snapshot
 from nexus_context.ledger import location, open_ledger, opening
 from nexus_context.ledger.errors import LedgerError

@@ -13,8 +13,8 @@ import sys
 import msgspec
 
 from nexus_context.assistants.programs import WITH_SETUP
-from nexus_context.assistants.setup.model import FileRecord, SettingsError, SetupChoices, SetupPlace
 from nexus_context.assistants.setup.plan import PresentFile, SettingsChange, plan_setup, plan_undo
+from nexus_context.assistants.setup.setup_types import FileRecord, SettingsError, SetupChoices, SetupPlace
 from nexus_context.folder.layers.walk import user_home
 from nexus_context.text.redact import redact
 from nexus_daemon.assistants.settings_writer import (

@@ -10,7 +10,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from nexus_context.assistants.reading.model import LISTED, Profile, SentBlock, SentPart, Surroundings
+from nexus_context.assistants.reading.profile_types import LISTED, Profile, SentBlock, SentPart, Surroundings
 from nexus_context.assistants.views.mcp_servers import STARTS
 from nexus_context.assistants.views.profile import read_profile
 from nexus_context.assistants.views.readers import AssistantUse, WhoReadsWhat, who_reads_what

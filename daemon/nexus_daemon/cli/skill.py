@@ -8,7 +8,7 @@ import msgspec
 
 from nexus_context.config.frames import format_frame
 from nexus_context.errors import Problem, RequestError, Severity
-from nexus_context.folder.layers.model import LayerSkill
+from nexus_context.folder.layers.layer_types import LayerSkill
 from nexus_context.folder.prompt.sections import skill_bodies
 from nexus_context.folder.request_prompt import active_skills
 from nexus_context.folder.skills import read_skill

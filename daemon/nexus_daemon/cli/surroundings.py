@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from nexus_context.assistants.reading.model import Surroundings
+from nexus_context.assistants.reading.profile_types import Surroundings
 from nexus_context.folder.layers.walk import user_home
 from nexus_daemon.cli import invocation
 

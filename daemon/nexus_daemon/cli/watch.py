@@ -11,8 +11,8 @@ import apsw
 import msgspec
 
 from nexus_context.assistants.programs import WITH_SESSIONS
-from nexus_context.assistants.sessions.model import Place
 from nexus_context.assistants.sessions.report import SessionReport
+from nexus_context.assistants.sessions.session_types import Place
 from nexus_context.assistants.tracking import AssistantSession, find_sessions
 from nexus_context.assistants.tracking.followers import SessionFollowers
 from nexus_context.disk import files

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nexus_context.config.picked_model import MAX_TOKENS, MODEL, PICKED
 from nexus_context.errors import Span
-from nexus_context.folder.layers.model import LayerFile
+from nexus_context.folder.layers.layer_types import LayerFile
 from nexus_context.folder.layers.walk import ASSISTANT_DIRECTORIES
 from nexus_context.folder.prompt.file_parts import PlacedFile, alone, counted_shares, placed
 from nexus_context.folder.prompt.token_attribution import tokens_by_path

@@ -10,7 +10,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from nexus_context.assistants.reading.model import Profile
+from nexus_context.assistants.reading.profile_types import Profile
 from nexus_context.assistants.views.readers import AssistantUse
 from nexus_context.errors import Span
 from nexus_context.text.visible import visible_line

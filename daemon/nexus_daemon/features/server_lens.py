@@ -13,7 +13,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from nexus_context.assistants.reading.model import AssistantServer
+from nexus_context.assistants.reading.profile_types import AssistantServer
 from nexus_context.assistants.views.mcp_servers import STARTS
 from nexus_context.config.mcp import McpServer
 from nexus_context.errors import Span

@@ -27,7 +27,7 @@ from nexus_context.folder.layers.walk import within
 from nexus_context.folder.snapshot import LoadInputs
 
 if TYPE_CHECKING:  # most windows want no sessions
-    from nexus_context.assistants.sessions.model import Place
+    from nexus_context.assistants.sessions.session_types import Place
 
 logger = logging.getLogger(__name__)
 
@@ -60,7 +60,7 @@ class WatchedFolder(NamedTuple):
     @property
     def place(self) -> "Place":
         """Where the assistants of its user have their files."""
-        from nexus_context.assistants.sessions.model import Place  # most windows want no sessions
+        from nexus_context.assistants.sessions.session_types import Place  # most windows want no sessions
 
         return Place(self.home, dict(self.environ), self.reads_conversations)
 

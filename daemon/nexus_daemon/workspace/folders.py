@@ -15,7 +15,7 @@ from nexus_context.config.picked_model import ModelChoice
 from nexus_context.disk.deadline import LoadStopped, Turns
 from nexus_context.errors import Problem, RequestError
 from nexus_context.folder import loading
-from nexus_context.folder.layers.model import DEFAULTS
+from nexus_context.folder.layers.layer_types import DEFAULTS
 from nexus_context.folder.layers.walk import CONFIG_DIRECTORY, within
 from nexus_context.folder.skills import SKILL_FILE
 from nexus_context.folder.snapshot import LoadInputs, Snapshot

@@ -31,7 +31,7 @@ import msgspec
 from nexus_context.config.merge import Provenance
 from nexus_context.disk.files import real_path
 from nexus_context.errors import Problem, Severity
-from nexus_context.folder.layers.model import Layers
+from nexus_context.folder.layers.layer_types import Layers
 from nexus_daemon.process import lazy
 from nexus_daemon.workspace.queue import TaskQueue
 

@@ -223,7 +223,7 @@ def _check_folder(
 ) -> _Checked:
     """Check a folder. Reads the disk."""
     from nexus_context.assistants.reading.disk import Disk
-    from nexus_context.assistants.reading.model import Surroundings
+    from nexus_context.assistants.reading.profile_types import Surroundings
     from nexus_context.assistants.tracking.problems_in_use import check_in_use
 
     disk = Disk(overlays)

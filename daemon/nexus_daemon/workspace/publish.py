@@ -27,7 +27,7 @@ import msgspec
 from nexus_context.config.overridden import overridden_settings
 from nexus_context.config.silenced import SETTING, without_silenced
 from nexus_context.errors import Problem
-from nexus_context.folder.layers.model import Layers
+from nexus_context.folder.layers.layer_types import Layers
 from nexus_context.folder.layers.walk import within
 from nexus_daemon.features.diagnostics import diagnostics
 from nexus_daemon.lsp import convert, framing

@@ -3,9 +3,9 @@
 import pytest
 
 from nexus_context.assistants.programs import PROGRAMS, WITH_SESSIONS, WITH_SETUP
-from nexus_context.assistants.reading.model import InstructionReader, ServerReader
+from nexus_context.assistants.reading.profile_types import InstructionReader, ServerReader
 from nexus_context.assistants.sessions.program import ProgramSessions
-from nexus_context.assistants.setup.model import ProgramSetup
+from nexus_context.assistants.setup.setup_types import ProgramSetup
 from nexus_context.assistants.transcripts.conversation import FormatReader
 
 

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from nexus_context.assistants.reading.disk import Disk
-from nexus_context.assistants.reading.model import Surroundings
+from nexus_context.assistants.reading.profile_types import Surroundings
 from nexus_context.assistants.tracking.followers import SessionFollowers
 from nexus_context.errors import RequestError, Span
 from nexus_daemon.api.documents.handlers import HANDLERS

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from nexus_context.folder.layers.model import Layers
+from nexus_context.folder.layers.layer_types import Layers
 from nexus_context.folder.layers.read_layers import LayerInputs, read_layers
 from nexus_context.memory.knowledge import vectors
 from nexus_context.tokens import SimpleTokenCounter

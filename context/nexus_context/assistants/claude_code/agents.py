@@ -25,7 +25,7 @@ from nexus_context.assistants.claude_code.settings import are_agent_hooks
 from nexus_context.assistants.reading.alphabetical import alphabetical
 from nexus_context.assistants.reading.definitions import Preference, choose
 from nexus_context.assistants.reading.disk import Disk
-from nexus_context.assistants.reading.model import (
+from nexus_context.assistants.reading.profile_types import (
     AssistantSettings,
     IgnoredFile,
     Scope,

@@ -20,7 +20,7 @@ from nexus_context.assistants.reading.record_values import (
     seconds,
     text,
 )
-from nexus_context.assistants.sessions.model import Usage, sum_usages
+from nexus_context.assistants.sessions.session_types import Usage, sum_usages
 from nexus_context.assistants.sessions.steps import AssistantRequest, BilledUsage
 
 PLAIN = frozenset({"standard", "default", "auto", "global", "not_available", ""})

@@ -26,7 +26,7 @@ from nexus_context.assistants.claude_code.settings import hook_events
 from nexus_context.assistants.reading.disk import Disk
 from nexus_context.assistants.reading.findings import Effect, name_problem
 from nexus_context.assistants.reading.markdown import split_front_matter
-from nexus_context.assistants.reading.model import Surroundings
+from nexus_context.assistants.reading.profile_types import Surroundings
 from nexus_context.assistants.reading.settings import texts_of
 from nexus_context.config.fixes import listed, meant
 from nexus_context.errors import Problem, Severity, Span

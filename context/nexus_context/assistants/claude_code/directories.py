@@ -17,7 +17,7 @@ from nexus_context.assistants.claude_code.plugins import Plugin
 from nexus_context.assistants.claude_code.settings import config_directory, managed_directory
 from nexus_context.assistants.reading import markdown
 from nexus_context.assistants.reading.disk import Disk
-from nexus_context.assistants.reading.model import Scope, Surroundings
+from nexus_context.assistants.reading.profile_types import Scope, Surroundings
 from nexus_context.assistants.reading.working_tree import GIT, find_working_tree, parents
 from nexus_context.errors import Problem, Severity, Span
 

@@ -19,8 +19,8 @@ import msgspec
 from nexus_context.assistants.claude_code.answers import usage_of, usage_of_models
 from nexus_context.assistants.claude_code.records import ClaudeCodeRecord
 from nexus_context.assistants.reading.record_values import seconds
-from nexus_context.assistants.sessions.model import AssistantSession, Usage, subtract_usage
 from nexus_context.assistants.sessions.record_reader import decode_line, read_marked
+from nexus_context.assistants.sessions.session_types import AssistantSession, Usage, subtract_usage
 from nexus_context.disk import files
 
 _SUFFIX = ".jsonl"

@@ -20,7 +20,7 @@ from nexus_context.assistants.claude_code.rule_syntax import may_be_tool, near_t
 from nexus_context.assistants.reading.disk import Disk
 from nexus_context.assistants.reading.expressions import is_valid_expression
 from nexus_context.assistants.reading.findings import Effect, settings_problem
-from nexus_context.assistants.reading.model import Surroundings
+from nexus_context.assistants.reading.profile_types import Surroundings
 from nexus_context.config.check import Node, conform
 from nexus_context.config.fixes import meant
 from nexus_context.errors import Edit, Fix, Problem, Span

@@ -15,7 +15,7 @@ from nexus_context.assistants.claude_code.rule_syntax import rule_fault
 from nexus_context.assistants.claude_code.shadowed_rules import find_shadowed
 from nexus_context.assistants.reading.disk import Disk
 from nexus_context.assistants.reading.findings import Effect, settings_problem, shadow_problem, value_at
-from nexus_context.assistants.reading.model import AssistantSettings, AssistantSettingsFile
+from nexus_context.assistants.reading.profile_types import AssistantSettings, AssistantSettingsFile
 from nexus_context.config.fixes import as_json
 from nexus_context.errors import Edit, Fix, Problem, Severity
 from nexus_context.text.json import JsonDocument

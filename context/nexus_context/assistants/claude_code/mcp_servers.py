@@ -10,7 +10,7 @@ from nexus_context.assistants.claude_code import rules
 from nexus_context.assistants.claude_code.mcp_file import NAME, McpFile, read_mcp_file
 from nexus_context.assistants.claude_code.settings import managed_directory, read_state
 from nexus_context.assistants.reading.disk import Disk
-from nexus_context.assistants.reading.model import (
+from nexus_context.assistants.reading.profile_types import (
     AssistantServer,
     AssistantSettings,
     AssistantSettingsFile,

@@ -18,7 +18,7 @@ from nexus_context.assistants.claude_code.skills import list_built_in_skills
 from nexus_context.assistants.reading.disk import Disk
 from nexus_context.assistants.reading.findings import name_problem, value_at
 from nexus_context.assistants.reading.markdown import split_front_matter
-from nexus_context.assistants.reading.model import AssistantSettings, Surroundings
+from nexus_context.assistants.reading.profile_types import AssistantSettings, Surroundings
 from nexus_context.assistants.reading.servers import server_names
 from nexus_context.assistants.reading.settings import read_document
 from nexus_context.assistants.reading.working_tree import parents

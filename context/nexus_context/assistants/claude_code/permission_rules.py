@@ -22,7 +22,7 @@ import msgspec
 from nexus_context.assistants.claude_code.rule_syntax import parse_rule
 from nexus_context.assistants.permissions.decision import PermissionRule, RuleKind
 from nexus_context.assistants.permissions.wildcards import with_stars
-from nexus_context.assistants.reading.model import AssistantSettings, AssistantSettingsFile
+from nexus_context.assistants.reading.profile_types import AssistantSettings, AssistantSettingsFile
 from nexus_context.errors import Span
 
 KINDS: tuple[RuleKind, ...] = ("deny", "ask", "allow")

@@ -17,7 +17,7 @@ from nexus_context.assistants.claude_code.hook_checks import check_hooks, hook_f
 from nexus_context.assistants.claude_code.rule_syntax import table
 from nexus_context.assistants.reading.disk import Disk
 from nexus_context.assistants.reading.findings import mismatch_problem, settings_problem
-from nexus_context.assistants.reading.model import Surroundings
+from nexus_context.assistants.reading.profile_types import Surroundings
 from nexus_context.assistants.reading.settings import read_document
 from nexus_context.config.check import find_mismatches
 from nexus_context.errors import Edit, Fix, Problem, Severity

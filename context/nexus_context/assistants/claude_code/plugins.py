@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from nexus_context.assistants.claude_code.settings import config_directory
 from nexus_context.assistants.reading.disk import Disk
-from nexus_context.assistants.reading.model import AssistantSettings
+from nexus_context.assistants.reading.profile_types import AssistantSettings
 from nexus_context.assistants.reading.settings import read_json, texts_of
 from nexus_context.assistants.reading.working_tree import find_working_tree
 

@@ -30,7 +30,8 @@ from nexus_context.assistants.claude_code.settings import (
 from nexus_context.assistants.claude_code.skills import NO_BUNDLED_SKILLS, claude_skills
 from nexus_context.assistants.reading import markdown
 from nexus_context.assistants.reading.disk import Disk
-from nexus_context.assistants.reading.model import (
+from nexus_context.assistants.reading.path_globs import PathGlob
+from nexus_context.assistants.reading.profile_types import (
     NESTED_WHEN,
     Assistant,
     AssistantSettings,
@@ -44,7 +45,6 @@ from nexus_context.assistants.reading.model import (
     SentPart,
     Surroundings,
 )
-from nexus_context.assistants.reading.path_globs import PathGlob
 from nexus_context.assistants.reading.settings import texts_of
 from nexus_context.assistants.reading.working_tree import (
     directories_below,

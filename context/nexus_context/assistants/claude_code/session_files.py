@@ -24,7 +24,7 @@ from nexus_context.assistants.claude_code.answers import request_of, usage_of_mo
 from nexus_context.assistants.claude_code.forks import note_root
 from nexus_context.assistants.claude_code.records import ClaudeCodeRecord
 from nexus_context.assistants.reading.record_values import count, text
-from nexus_context.assistants.sessions.model import (
+from nexus_context.assistants.sessions.session_types import (
     AssistantSession,
     Folders,
     FolderScope,

@@ -26,7 +26,7 @@ from nexus_context.assistants.claude_code.mcp_file import NAME, check_unread_fil
 from nexus_context.assistants.claude_code.plugin_checks import check_plugin
 from nexus_context.assistants.reading.disk import Disk
 from nexus_context.assistants.reading.findings import name_problem
-from nexus_context.assistants.reading.model import (
+from nexus_context.assistants.reading.profile_types import (
     AssistantSettings,
     AssistantSettingsFile,
     Scope,

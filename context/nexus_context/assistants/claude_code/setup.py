@@ -9,7 +9,7 @@ import shlex
 from os.path import join
 
 from nexus_context.assistants.setup.entries import hook_commands, hook_entry, server_command
-from nexus_context.assistants.setup.model import (
+from nexus_context.assistants.setup.setup_types import (
     ProgramSetup,
     SettingsEntry,
     SettingsFile,

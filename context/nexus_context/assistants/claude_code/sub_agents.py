@@ -18,8 +18,8 @@ from nexus_context.assistants.claude_code.steps import ClaudeCodeSteps
 from nexus_context.assistants.reading.record_values import decode_object, text
 from nexus_context.assistants.sessions.fold import Sum
 from nexus_context.assistants.sessions.followed import FollowedFile
-from nexus_context.assistants.sessions.model import Folders, Place, records
 from nexus_context.assistants.sessions.report import SubAgent
+from nexus_context.assistants.sessions.session_types import Folders, Place, records
 from nexus_context.disk import files
 from nexus_context.disk.files import JSON_LIMIT, read_text
 

@@ -16,7 +16,7 @@ from nexus_context.assistants.codex.settings import SCHEMA
 from nexus_context.assistants.reading.definitions import ListEntry, Preference, choose
 from nexus_context.assistants.reading.disk import Disk
 from nexus_context.assistants.reading.findings import settings_problem
-from nexus_context.assistants.reading.model import (
+from nexus_context.assistants.reading.profile_types import (
     AssistantSettings,
     AssistantSettingsFile,
     IgnoredFile,

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from nexus_context.assistants.codex import rules
 from nexus_context.assistants.codex.settings import is_trusted, project_files
 from nexus_context.assistants.reading.disk import Disk
-from nexus_context.assistants.reading.model import (
+from nexus_context.assistants.reading.profile_types import (
     AssistantServer,
     AssistantSettings,
     Rule,

@@ -10,7 +10,7 @@ from nexus_context.assistants.codex.permission_rules import CommandRule, read_ru
 from nexus_context.assistants.permissions.decision import RuleKind
 from nexus_context.assistants.reading.disk import Disk
 from nexus_context.assistants.reading.findings import SEVERITIES, shadow_problem
-from nexus_context.assistants.reading.model import AssistantSettings
+from nexus_context.assistants.reading.profile_types import AssistantSettings
 from nexus_context.errors import Problem
 
 MOST_RULES = 400

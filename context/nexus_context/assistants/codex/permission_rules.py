@@ -21,7 +21,7 @@ import msgspec
 
 from nexus_context.assistants.permissions.decision import PermissionRule, RuleKind
 from nexus_context.assistants.reading.disk import Disk
-from nexus_context.assistants.reading.model import AssistantSettings
+from nexus_context.assistants.reading.profile_types import AssistantSettings
 from nexus_context.errors import Span
 
 KINDS: dict[str, RuleKind] = {"allow": "allow", "prompt": "ask", "forbidden": "deny"}

@@ -32,7 +32,7 @@ from nexus_context.assistants.permissions.decision import (
 from nexus_context.assistants.permissions.shell import nodes_below, parse_bash, text_of
 from nexus_context.assistants.reading.disk import Disk
 from nexus_context.assistants.reading.findings import value_at
-from nexus_context.assistants.reading.model import AssistantSettings
+from nexus_context.assistants.reading.profile_types import AssistantSettings
 from nexus_context.assistants.reading.toml import read_toml
 
 VERSION = "0.169.0"

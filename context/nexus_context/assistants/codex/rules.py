@@ -23,7 +23,7 @@ from nexus_context.assistants.codex.settings import (
 )
 from nexus_context.assistants.codex.skills import codex_skills
 from nexus_context.assistants.reading.disk import Disk
-from nexus_context.assistants.reading.model import (
+from nexus_context.assistants.reading.profile_types import (
     Assistant,
     AssistantSettings,
     Cut,

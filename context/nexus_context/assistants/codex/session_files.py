@@ -20,7 +20,7 @@ import msgspec
 from nexus_context.assistants.codex.forks import ForkBase, find_rollout, list_rollouts, read_base, words_of
 from nexus_context.assistants.codex.records import CodexRecord
 from nexus_context.assistants.reading.record_values import count, field, text, text_in
-from nexus_context.assistants.sessions.model import (
+from nexus_context.assistants.sessions.session_types import (
     AssistantSession,
     Folders,
     Place,

@@ -8,8 +8,8 @@ from nexus_context.assistants.codex import session_files
 from nexus_context.assistants.codex.records import CodexRecord
 from nexus_context.assistants.codex.steps import CodexSteps
 from nexus_context.assistants.sessions.followed import FollowedFile
-from nexus_context.assistants.sessions.model import AssistantSession, Folders, Place
 from nexus_context.assistants.sessions.program import ProgramSessions
+from nexus_context.assistants.sessions.session_types import AssistantSession, Folders, Place
 
 if TYPE_CHECKING:
     from nexus_context.assistants.sessions.record_format import RecordFormat

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from nexus_context.assistants.codex.front_matter import skill_texts
 from nexus_context.assistants.reading.disk import Disk
-from nexus_context.assistants.reading.model import AssistantSettings, LaterFile, SentBlock, SentPart
+from nexus_context.assistants.reading.profile_types import AssistantSettings, LaterFile, SentBlock, SentPart
 from nexus_context.assistants.reading.yaml_fields import UnreadableError, read_fields
 from nexus_context.errors import Problem, Severity, Span
 

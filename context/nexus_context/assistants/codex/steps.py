@@ -17,7 +17,7 @@ from nexus_context.assistants.codex import session_files as codex
 from nexus_context.assistants.codex.forks import ForkBase
 from nexus_context.assistants.codex.records import CALLS, COMPACTIONS, OUTPUTS, CodexRecord
 from nexus_context.assistants.reading.record_values import count, field, seconds, text
-from nexus_context.assistants.sessions.model import Usage, subtract_usage
+from nexus_context.assistants.sessions.session_types import Usage, subtract_usage
 from nexus_context.assistants.sessions.steps import (
     AgentStep,
     AssistantRequest,

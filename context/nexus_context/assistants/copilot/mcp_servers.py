@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterator
 
 from nexus_context.assistants.reading.disk import Disk
-from nexus_context.assistants.reading.model import (
+from nexus_context.assistants.reading.profile_types import (
     AssistantServer,
     AssistantSettings,
     Rule,

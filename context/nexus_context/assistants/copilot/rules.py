@@ -28,7 +28,7 @@ from nexus_context.assistants.copilot.settings import (
 from nexus_context.assistants.reading import markdown
 from nexus_context.assistants.reading.disk import Disk
 from nexus_context.assistants.reading.front_fields import field_list
-from nexus_context.assistants.reading.model import (
+from nexus_context.assistants.reading.profile_types import (
     Assistant,
     AssistantSettings,
     IgnoredFile,

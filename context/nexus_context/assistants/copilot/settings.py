@@ -13,7 +13,7 @@ from typing import Any
 from nexus_context.assistants.reading.disk import Disk
 from nexus_context.assistants.reading.expressions import is_valid_expression
 from nexus_context.assistants.reading.findings import shadow_problem
-from nexus_context.assistants.reading.model import (
+from nexus_context.assistants.reading.profile_types import (
     AssistantSettings,
     AssistantSettingsFile,
     Scope,

@@ -3,7 +3,12 @@
 from collections.abc import Iterator
 
 from nexus_context.assistants.reading.disk import Disk
-from nexus_context.assistants.reading.model import AssistantServer, AssistantSettings, Rule, ServerReader
+from nexus_context.assistants.reading.profile_types import (
+    AssistantServer,
+    AssistantSettings,
+    Rule,
+    ServerReader,
+)
 from nexus_context.assistants.reading.server_checks import refusal
 
 PAGE = "https://cursor.com/docs/context/mcp"

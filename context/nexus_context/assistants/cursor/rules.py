@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from nexus_context.assistants.reading import markdown
 from nexus_context.assistants.reading.disk import Disk
 from nexus_context.assistants.reading.front_fields import UNREADABLE, field_list, field_text, is_readable
-from nexus_context.assistants.reading.model import (
+from nexus_context.assistants.reading.profile_types import (
     Assistant,
     AssistantSettings,
     IgnoredFile,

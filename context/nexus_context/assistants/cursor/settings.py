@@ -7,7 +7,7 @@ from typing import Any
 
 from nexus_context.assistants.reading.disk import Disk
 from nexus_context.assistants.reading.findings import name_problem, shadow_problem, value_at
-from nexus_context.assistants.reading.model import (
+from nexus_context.assistants.reading.profile_types import (
     AssistantSettings,
     AssistantSettingsFile,
     Surroundings,

@@ -24,7 +24,7 @@ from nexus_context.assistants.gemini.settings import home_directory, read_extens
 from nexus_context.assistants.reading import markdown
 from nexus_context.assistants.reading.definitions import ListEntry, Preference, choose
 from nexus_context.assistants.reading.disk import Disk
-from nexus_context.assistants.reading.model import (
+from nexus_context.assistants.reading.profile_types import (
     AssistantSettings,
     IgnoredFile,
     LaterFile,

@@ -5,7 +5,7 @@ from typing import Any
 
 from nexus_context.assistants.gemini.settings import is_complete, read_extensions
 from nexus_context.assistants.reading.disk import Disk
-from nexus_context.assistants.reading.model import (
+from nexus_context.assistants.reading.profile_types import (
     AssistantServer,
     AssistantSettings,
     Rule,

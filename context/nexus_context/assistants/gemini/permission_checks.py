@@ -24,7 +24,7 @@ from nexus_context.assistants.gemini.policies import (
 )
 from nexus_context.assistants.reading.disk import Disk
 from nexus_context.assistants.reading.findings import name_problem, settings_problem, shadow_problem
-from nexus_context.assistants.reading.model import AssistantSettings
+from nexus_context.assistants.reading.profile_types import AssistantSettings
 from nexus_context.config.fixes import as_json, meant
 from nexus_context.errors import Problem, Span
 

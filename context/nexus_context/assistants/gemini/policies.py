@@ -22,7 +22,7 @@ import msgspec
 from nexus_context.assistants.gemini.settings import home_directory
 from nexus_context.assistants.permissions.decision import PermissionRule, RuleKind
 from nexus_context.assistants.reading.disk import Disk
-from nexus_context.assistants.reading.model import AssistantSettings, AssistantSettingsFile
+from nexus_context.assistants.reading.profile_types import AssistantSettings, AssistantSettingsFile
 from nexus_context.assistants.reading.settings import texts_of
 from nexus_context.assistants.reading.toml import TomlDocument, read_toml
 from nexus_context.config.check import schema_text

@@ -19,7 +19,7 @@ from nexus_context.assistants.gemini.permission_checks import check_permissions
 from nexus_context.assistants.gemini.settings import home_directory, read_extensions
 from nexus_context.assistants.reading.disk import Disk
 from nexus_context.assistants.reading.markdown import WHITE_SPACE, trim
-from nexus_context.assistants.reading.model import (
+from nexus_context.assistants.reading.profile_types import (
     Assistant,
     AssistantSettings,
     IgnoredFile,

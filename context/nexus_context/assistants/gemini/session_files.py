@@ -19,7 +19,7 @@ import msgspec
 
 from nexus_context.assistants.gemini.records import ADDED, COMMANDS, SNAPSHOT, GeminiRecord
 from nexus_context.assistants.reading.record_values import count, text, text_in
-from nexus_context.assistants.sessions.model import (
+from nexus_context.assistants.sessions.session_types import (
     AssistantSession,
     Folders,
     Place,

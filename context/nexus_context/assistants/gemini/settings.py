@@ -28,7 +28,7 @@ from nexus_context.assistants.reading.findings import (
     unknown_key_problem,
     value_at,
 )
-from nexus_context.assistants.reading.model import (
+from nexus_context.assistants.reading.profile_types import (
     AssistantSettings,
     AssistantSettingsFile,
     Keys,

@@ -7,7 +7,7 @@ comes with every turn, so that it says nothing.
 from os.path import join
 
 from nexus_context.assistants.setup.entries import hook_commands, hook_entry, server_command
-from nexus_context.assistants.setup.model import (
+from nexus_context.assistants.setup.setup_types import (
     ProgramSetup,
     SettingsEntry,
     SettingsFile,

@@ -21,7 +21,7 @@ from nexus_context.assistants.mirror.session_turns import name_of
 from nexus_context.assistants.mirror.transcript_files import TranscriptFile
 from nexus_context.assistants.mirror.word_matcher import WordMatcher
 from nexus_context.assistants.opencode import export as opencode_export
-from nexus_context.assistants.sessions.model import AssistantSession, Folders, Place, is_within
+from nexus_context.assistants.sessions.session_types import AssistantSession, Folders, Place, is_within
 from nexus_context.disk import cancellation, files
 from nexus_context.ledger.records import MirroredFile, SessionOrigin
 from nexus_context.ledger.rows import searchable

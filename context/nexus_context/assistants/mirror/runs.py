@@ -22,7 +22,7 @@ from nexus_context.assistants.mirror.session_writer import (
     failed,
 )
 from nexus_context.assistants.mirror.transcript_files import TranscriptFile
-from nexus_context.assistants.sessions.model import Place, is_within
+from nexus_context.assistants.sessions.session_types import Place, is_within
 from nexus_context.ledger.records import MirroredFile
 from nexus_context.ledger.store import Ledger
 from nexus_context.tokens import counter_for

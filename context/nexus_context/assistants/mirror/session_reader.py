@@ -14,7 +14,7 @@ from nexus_context.assistants.mirror.excerpts import Progress
 from nexus_context.assistants.mirror.session_turns import COUNTER, count_messages
 from nexus_context.assistants.mirror.transcript_files import TranscriptFile, agents_of, file_at
 from nexus_context.assistants.opencode import export as opencode_export
-from nexus_context.assistants.sessions.model import AssistantSession
+from nexus_context.assistants.sessions.session_types import AssistantSession
 from nexus_context.ledger.excerpt import CHARACTERS
 from nexus_context.ledger.records import Excerpt, ExcerptTurn, StoredMessage, Turn
 from nexus_context.ledger.rows import searchable

@@ -28,7 +28,7 @@ from nexus_context.assistants.mirror.growth import measure_growth
 from nexus_context.assistants.mirror.session_turns import count_messages, name_of, new_turns
 from nexus_context.assistants.mirror.transcript_files import TranscriptFile
 from nexus_context.assistants.opencode import export as opencode_export
-from nexus_context.assistants.sessions.model import utc
+from nexus_context.assistants.sessions.session_types import utc
 from nexus_context.ledger.errors import HeadMovedError, LedgerError
 from nexus_context.ledger.location import workspace_of
 from nexus_context.ledger.records import MirroredFile, MirroredSession, MirrorTurns, NewTurn, SessionOrigin

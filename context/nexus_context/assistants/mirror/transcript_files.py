@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 
 from nexus_context.assistants.programs import PROGRAMS, readable_programs
-from nexus_context.assistants.sessions.model import Folders, Place
 from nexus_context.assistants.sessions.record_format import RecordFormat
+from nexus_context.assistants.sessions.session_types import Folders, Place
 from nexus_context.disk import files
 
 _SUFFIX = ".jsonl"

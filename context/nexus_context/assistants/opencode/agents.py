@@ -19,7 +19,7 @@ from nexus_context.assistants.opencode.front_matter import read_markdown
 from nexus_context.assistants.opencode.visits import Visits
 from nexus_context.assistants.reading.alphabetical import alphabetical
 from nexus_context.assistants.reading.disk import Disk
-from nexus_context.assistants.reading.model import AssistantSettingsFile, SentBlock, SentPart
+from nexus_context.assistants.reading.profile_types import AssistantSettingsFile, SentBlock, SentPart
 from nexus_context.config.check import Node, conform
 from nexus_context.config.fixes import as_json
 from nexus_context.config.patterns import Patterns

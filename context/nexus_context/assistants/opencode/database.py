@@ -10,9 +10,9 @@ from nexus_context.assistants.opencode import session_files as opencode
 from nexus_context.assistants.opencode.steps import KINDS, MessageParts, steps_of
 from nexus_context.assistants.reading.record_values import decode_object
 from nexus_context.assistants.sessions.fold import SessionFold, Sum
-from nexus_context.assistants.sessions.model import AssistantSession
 from nexus_context.assistants.sessions.record import count_kinds
 from nexus_context.assistants.sessions.report import SubAgent
+from nexus_context.assistants.sessions.session_types import AssistantSession
 from nexus_context.assistants.sessions.steps import StatedTotals
 from nexus_context.disk import files
 

@@ -11,7 +11,7 @@ import apsw
 from nexus_context.assistants.opencode import messages as opencode_format
 from nexus_context.assistants.opencode import session_files as opencode
 from nexus_context.assistants.reading.record_values import decode_object
-from nexus_context.assistants.sessions.model import Folders, is_within
+from nexus_context.assistants.sessions.session_types import Folders, is_within
 from nexus_context.assistants.transcripts.conversation import Conversation
 from nexus_context.assistants.transcripts.records import Record, Report
 from nexus_context.errors import Span

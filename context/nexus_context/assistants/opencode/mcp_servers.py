@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from nexus_context.assistants.opencode import rules
 from nexus_context.assistants.reading.disk import Disk
-from nexus_context.assistants.reading.model import (
+from nexus_context.assistants.reading.profile_types import (
     AssistantServer,
     AssistantSettings,
     Rule,

@@ -19,7 +19,7 @@ from nexus_context.assistants.opencode.permission_rules import OpencodeRule, mat
 from nexus_context.assistants.opencode.settings import CONTENT, config_directories
 from nexus_context.assistants.reading.disk import Disk
 from nexus_context.assistants.reading.findings import Effect, name_problem, shadow_problem, value_at
-from nexus_context.assistants.reading.model import AssistantSettings, AssistantSettingsFile
+from nexus_context.assistants.reading.profile_types import AssistantSettings, AssistantSettingsFile
 from nexus_context.config.fixes import as_json, meant
 from nexus_context.errors import Problem, Span
 from nexus_context.text.json import Pointer

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from nexus_context.assistants.permissions.wildcards import with_stars
 from nexus_context.assistants.reading.findings import value_at
-from nexus_context.assistants.reading.model import AssistantSettings, AssistantSettingsFile
+from nexus_context.assistants.reading.profile_types import AssistantSettings, AssistantSettingsFile
 from nexus_context.text.json import Pointer
 
 _SPECIAL = re.compile(r"[*?]")

@@ -35,7 +35,7 @@ from nexus_context.assistants.permissions.decision import (
 )
 from nexus_context.assistants.permissions.shell import nodes_below, parse_bash, text_of
 from nexus_context.assistants.reading.disk import Disk
-from nexus_context.assistants.reading.model import AssistantSettings
+from nexus_context.assistants.reading.profile_types import AssistantSettings
 from nexus_context.assistants.reading.working_tree import find_working_tree
 from nexus_context.config.check import schema_text
 from nexus_context.errors import Span

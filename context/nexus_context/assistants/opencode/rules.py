@@ -30,7 +30,8 @@ from nexus_context.assistants.opencode.settings import (
 from nexus_context.assistants.opencode.skills import skill_blocks
 from nexus_context.assistants.opencode.visits import DEEPEST, MOST_VISITS, Visits
 from nexus_context.assistants.reading.disk import Disk
-from nexus_context.assistants.reading.model import (
+from nexus_context.assistants.reading.path_globs import PathGlob
+from nexus_context.assistants.reading.profile_types import (
     Assistant,
     AssistantSettings,
     IgnoredFile,
@@ -42,7 +43,6 @@ from nexus_context.assistants.reading.model import (
     SentPart,
     Surroundings,
 )
-from nexus_context.assistants.reading.path_globs import PathGlob
 from nexus_context.errors import Problem, Severity, Span
 
 VERSION = "1.18.33"

@@ -15,7 +15,7 @@ from typing import Any
 import apsw
 
 from nexus_context.assistants.reading.record_values import count, decode_object
-from nexus_context.assistants.sessions.model import (
+from nexus_context.assistants.sessions.session_types import (
     AssistantSession,
     Folders,
     Place,

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from nexus_context.assistants.opencode import session_files
 from nexus_context.assistants.opencode.database import FollowedDatabase
-from nexus_context.assistants.sessions.model import Folders, Place
 from nexus_context.assistants.sessions.program import ProgramSessions
+from nexus_context.assistants.sessions.session_types import Folders, Place
 
 
 def _list_files(place: Place, folder: Folders) -> Iterator[str]:

@@ -29,7 +29,7 @@ from msgspec.structs import replace
 
 from nexus_context.assistants.opencode.agents import HIDDEN, OWN_MODES, agents_of, read_agent_files
 from nexus_context.assistants.reading.disk import Disk
-from nexus_context.assistants.reading.model import (
+from nexus_context.assistants.reading.profile_types import (
     AssistantSettings,
     AssistantSettingsFile,
     Keys,

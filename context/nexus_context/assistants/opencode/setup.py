@@ -7,7 +7,7 @@ project. Its hooks are a plugin, a JavaScript file; there is none for prompts.
 import json
 from os.path import join
 
-from nexus_context.assistants.setup.model import (
+from nexus_context.assistants.setup.setup_types import (
     ProgramSetup,
     SettingsEntry,
     SettingsFile,

@@ -18,7 +18,13 @@ from nexus_context.assistants.opencode.visits import Visits
 from nexus_context.assistants.reading.alphabetical import alphabetical
 from nexus_context.assistants.reading.definitions import ListEntry, Preference, choose
 from nexus_context.assistants.reading.disk import Disk
-from nexus_context.assistants.reading.model import IgnoredFile, Scope, SentBlock, SentPart, Surroundings
+from nexus_context.assistants.reading.profile_types import (
+    IgnoredFile,
+    Scope,
+    SentBlock,
+    SentPart,
+    Surroundings,
+)
 from nexus_context.errors import Problem, Severity, Span
 
 SKILL = "SKILL.md"

@@ -6,7 +6,7 @@ from typing import Any, Literal
 import msgspec
 
 from nexus_context.assistants.reading.disk import Disk
-from nexus_context.assistants.reading.model import AssistantSettings
+from nexus_context.assistants.reading.profile_types import AssistantSettings
 from nexus_context.errors import Span
 
 Outcome = Literal["allowed", "asks", "denied"]

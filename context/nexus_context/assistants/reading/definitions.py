@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple, Protocol, TypeVar
 
 from nexus_context.assistants.reading.disk import Disk
-from nexus_context.assistants.reading.model import IgnoredFile, Scope, Surroundings, short_path
+from nexus_context.assistants.reading.profile_types import IgnoredFile, Scope, Surroundings, short_path
 from nexus_context.errors import Problem, Severity, Span
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from nexus_context.assistants.reading.model import AssistantServer, Scope
+from nexus_context.assistants.reading.profile_types import AssistantServer, Scope
 
 
 def server_names(settings: Mapping[str, Any], key: str = "mcpServers") -> list[str]:

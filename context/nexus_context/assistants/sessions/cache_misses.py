@@ -14,9 +14,9 @@ from collections.abc import Callable
 
 import msgspec
 
-from nexus_context.assistants.sessions.model import Usage
 from nexus_context.assistants.sessions.prices import TokenPrices, cold_price, limits_of, request_prices
 from nexus_context.assistants.sessions.report import CacheMiss, CacheState, MissCause
+from nexus_context.assistants.sessions.session_types import Usage
 from nexus_context.assistants.sessions.steps import AssistantRequest
 
 SHORT_S, HOUR_S = 300, 3_600

@@ -24,7 +24,6 @@ from nexus_context.assistants.sessions.cache_misses import (
     lifetime_of,
     state_after_compaction,
 )
-from nexus_context.assistants.sessions.model import AssistantSession, Usage, larger_window, sum_usages
 from nexus_context.assistants.sessions.prices import (
     RequestPrice,
     TokenPrices,
@@ -43,6 +42,7 @@ from nexus_context.assistants.sessions.report import (
     SessionReport,
     SubAgent,
 )
+from nexus_context.assistants.sessions.session_types import AssistantSession, Usage, larger_window, sum_usages
 from nexus_context.assistants.sessions.steps import (
     AgentStep,
     AssistantRequest,

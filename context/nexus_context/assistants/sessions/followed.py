@@ -11,10 +11,10 @@ from typing import Generic, Protocol, TypeVar
 import msgspec
 
 from nexus_context.assistants.sessions.fold import SessionFold, Sum
-from nexus_context.assistants.sessions.model import AssistantSession, utc
 from nexus_context.assistants.sessions.record import SessionRecord
 from nexus_context.assistants.sessions.record_reader import RecordReader
 from nexus_context.assistants.sessions.report import SubAgent
+from nexus_context.assistants.sessions.session_types import AssistantSession, utc
 from nexus_context.assistants.sessions.steps import AgentStep, Step
 from nexus_context.disk import files
 

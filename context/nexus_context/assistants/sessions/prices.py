@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from nexus_context.assistants.sessions.model import Usage
+from nexus_context.assistants.sessions.session_types import Usage
 from nexus_context.assistants.sessions.steps import AssistantRequest, BilledUsage
 from nexus_context.tokens.models import ModelLimits, get_model_limits
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from nexus_context.assistants.sessions.followed import FollowedSession
-from nexus_context.assistants.sessions.model import AssistantSession, Folders, Place, SessionSource
+from nexus_context.assistants.sessions.session_types import AssistantSession, Folders, Place, SessionSource
 
 if TYPE_CHECKING:
     from nexus_context.assistants.sessions.record_format import RecordFormat

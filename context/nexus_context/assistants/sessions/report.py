@@ -4,7 +4,7 @@ from typing import Literal
 
 import msgspec
 
-from nexus_context.assistants.sessions.model import Usage
+from nexus_context.assistants.sessions.session_types import Usage
 from nexus_context.assistants.sessions.steps import Category
 
 MissCause = Literal["first", "idle", "model", "compaction", "version", "instructions", "tools", "rewritten"]

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from nexus_context.assistants.sessions.model import Usage, sum_usages
+from nexus_context.assistants.sessions.session_types import Usage, sum_usages
 from nexus_context.conversation.message import Message
 
 Category = Literal[

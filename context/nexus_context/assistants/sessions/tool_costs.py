@@ -10,9 +10,9 @@
 
 from collections.abc import Mapping
 
-from nexus_context.assistants.sessions.model import Usage
 from nexus_context.assistants.sessions.prices import TokenPrices
 from nexus_context.assistants.sessions.report import ToolCost
+from nexus_context.assistants.sessions.session_types import Usage
 from nexus_context.assistants.sessions.window_parts import Part
 
 Tool = tuple[str, str | None]

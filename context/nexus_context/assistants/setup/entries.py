@@ -4,7 +4,7 @@ import shlex
 from collections.abc import Sequence
 from typing import Any
 
-from nexus_context.assistants.setup.model import SettingsEntry, SetupChoices
+from nexus_context.assistants.setup.setup_types import SettingsEntry, SetupChoices
 
 
 def hook_commands(

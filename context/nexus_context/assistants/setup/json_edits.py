@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from nexus_context.assistants.setup.model import (
+from nexus_context.assistants.setup.setup_types import (
     EditedText,
     FileRecord,
     Insertion,

@@ -15,7 +15,7 @@ import msgspec
 from nexus_context.assistants.setup import json_edits, toml_edits
 from nexus_context.assistants.setup.entries import is_ours
 from nexus_context.assistants.setup.json_edits import value_at
-from nexus_context.assistants.setup.model import (
+from nexus_context.assistants.setup.setup_types import (
     EditedText,
     FileRecord,
     SettingsEntry,

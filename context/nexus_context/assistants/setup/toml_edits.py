@@ -21,7 +21,7 @@ from nexus_context.assistants.setup.json_edits import (
     settings_without,
     value_at,
 )
-from nexus_context.assistants.setup.model import (
+from nexus_context.assistants.setup.setup_types import (
     EditedText,
     FileRecord,
     Insertion,

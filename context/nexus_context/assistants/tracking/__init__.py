@@ -11,7 +11,7 @@ Nothing is ever written where another program writes. The formats are undocument
 version of the program that showed them.
 """
 
-from nexus_context.assistants.sessions.model import AssistantSession, Usage
+from nexus_context.assistants.sessions.session_types import AssistantSession, Usage
 from nexus_context.assistants.tracking.find import AssistantSessions, find_sessions
 
 __all__ = ["AssistantSession", "AssistantSessions", "Usage", "find_sessions"]

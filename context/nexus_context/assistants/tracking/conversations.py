@@ -17,8 +17,8 @@ import msgspec
 from nexus_context.assistants.programs import PROGRAMS
 from nexus_context.assistants.reading import working_tree
 from nexus_context.assistants.reading.record_values import seconds
-from nexus_context.assistants.sessions.model import AssistantSession, Folders, FolderScope, is_within
 from nexus_context.assistants.sessions.prices import RequestPrice, price_sum
+from nexus_context.assistants.sessions.session_types import AssistantSession, Folders, FolderScope, is_within
 from nexus_context.assistants.tracking.in_use import NEXUS
 from nexus_context.disk import files
 from nexus_context.ledger.records import SessionOrigin

@@ -7,7 +7,7 @@ import apsw
 import msgspec
 
 from nexus_context.assistants.programs import WITH_SESSIONS, readable_programs
-from nexus_context.assistants.sessions.model import (
+from nexus_context.assistants.sessions.session_types import (
     AssistantSession,
     Folders,
     Place,

@@ -12,9 +12,9 @@ import msgspec
 
 from nexus_context.assistants.programs import PROGRAMS
 from nexus_context.assistants.reading.record_values import seconds
-from nexus_context.assistants.sessions.model import AssistantSession, Usage
 from nexus_context.assistants.sessions.prices import RequestPrice, price_sum
 from nexus_context.assistants.sessions.report import SessionReport, SubAgent
+from nexus_context.assistants.sessions.session_types import AssistantSession, Usage
 
 Files = Sequence[tuple[str, float]]
 """Instruction files with their tokens."""

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from threading import Lock
 
 from nexus_context.assistants.reading.record_values import seconds
-from nexus_context.assistants.sessions.model import AssistantSession, Place
 from nexus_context.assistants.sessions.report import SessionReport
+from nexus_context.assistants.sessions.session_types import AssistantSession, Place
 from nexus_context.assistants.tracking.follow import Files, SessionFollower
 
 MOST_FOLLOWED = 6
@@ -84,7 +84,7 @@ def profile_files(session: AssistantSession, place: Place) -> Files:
     if session.folder is None:
         return ()
     # 60 ms to import; most transcripts name their files
-    from nexus_context.assistants.reading.model import Surroundings
+    from nexus_context.assistants.reading.profile_types import Surroundings
     from nexus_context.assistants.views.profile import read_profile
 
     surroundings = Surroundings(session.folder, place.home, place.environ)

@@ -20,10 +20,10 @@ from msgspec import structs
 
 from nexus_context.assistants.programs import PROGRAMS
 from nexus_context.assistants.reading.disk import Disk
-from nexus_context.assistants.reading.model import Surroundings
+from nexus_context.assistants.reading.profile_types import Surroundings
 from nexus_context.assistants.reading.record_values import seconds
 from nexus_context.assistants.reading.working_tree import is_within, parents
-from nexus_context.assistants.sessions.model import AssistantSession, FolderScope, Place
+from nexus_context.assistants.sessions.session_types import AssistantSession, FolderScope, Place
 from nexus_context.assistants.tracking.find import find_sessions
 from nexus_context.assistants.tracking.followers import is_live
 from nexus_context.assistants.views.set_up import find_mark, project_of

@@ -1,7 +1,7 @@
 """The problems of those assistants that are in use in a folder."""
 
 from nexus_context.assistants.reading.disk import Disk
-from nexus_context.assistants.reading.model import Surroundings
+from nexus_context.assistants.reading.profile_types import Surroundings
 from nexus_context.assistants.tracking.in_use import NEXUS, FolderViews, read_views
 from nexus_context.assistants.views.instruction_files import find_instruction_files
 from nexus_context.assistants.views.problems import AssistantCheck, gather

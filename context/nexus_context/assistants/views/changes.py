@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import msgspec
 
 from nexus_context.assistants.reading.disk import Disk
-from nexus_context.assistants.reading.model import Profile, Surroundings
+from nexus_context.assistants.reading.profile_types import Profile, Surroundings
 from nexus_context.assistants.views.profile import read_profile
 from nexus_context.disk.files import Entry, which
 from nexus_context.turn.git import Git, find

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from nexus_context.assistants.programs import PROGRAMS
 from nexus_context.assistants.reading.disk import Disk
-from nexus_context.assistants.reading.model import Surroundings
+from nexus_context.assistants.reading.profile_types import Surroundings
 from nexus_context.assistants.reading.working_tree import (
     directories_below,
     find_working_tree,

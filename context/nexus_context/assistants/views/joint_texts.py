@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterator
 
 from nexus_context.assistants.reading.disk import Disk
-from nexus_context.assistants.reading.model import SentBlock, SentPart
+from nexus_context.assistants.reading.profile_types import SentBlock, SentPart
 from nexus_context.errors import Problem, Span
 from nexus_context.folder.prompt.joint.checks import check_together
 from nexus_context.folder.prompt.joint.texts import JointText

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from nexus_context.assistants.programs import PROGRAMS
 from nexus_context.assistants.reading.definitions import Preference, choose
 from nexus_context.assistants.reading.disk import Disk
-from nexus_context.assistants.reading.model import AssistantServer, AssistantSettings, Start
+from nexus_context.assistants.reading.profile_types import AssistantServer, AssistantSettings, Start
 from nexus_context.assistants.reading.settings import read_document
 from nexus_context.assistants.reading.toml import TomlDocument, read_toml
 from nexus_context.errors import Problem, Span

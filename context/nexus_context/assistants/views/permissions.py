@@ -13,7 +13,7 @@ from nexus_context.assistants.permissions.decision import NOT_STARTED, Decision,
 from nexus_context.assistants.permissions.shell import read_script
 from nexus_context.assistants.programs import PROGRAMS
 from nexus_context.assistants.reading.disk import Disk
-from nexus_context.assistants.reading.model import AssistantSettings, Surroundings
+from nexus_context.assistants.reading.profile_types import AssistantSettings, Surroundings
 from nexus_context.errors import RequestError
 
 SUBJECTS = {

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
-from nexus_context.assistants.reading.model import Assistant, Profile
+from nexus_context.assistants.reading.profile_types import Assistant, Profile
 from nexus_context.config.silenced import Heard, without_silenced
 from nexus_context.errors import Problem
 from nexus_context.folder.layers.walk import CONFIG_DIRECTORY

@@ -20,7 +20,7 @@ from msgspec.structs import replace
 
 from nexus_context.assistants.programs import PROGRAMS
 from nexus_context.assistants.reading.disk import MOST_BYTES, Disk
-from nexus_context.assistants.reading.model import (
+from nexus_context.assistants.reading.profile_types import (
     NESTED_WHEN,
     Assistant,
     IgnoredFile,

@@ -8,7 +8,7 @@ import msgspec
 
 from nexus_context.assistants.programs import PROGRAMS
 from nexus_context.assistants.reading.disk import Disk
-from nexus_context.assistants.reading.model import LISTED, Profile, Surroundings
+from nexus_context.assistants.reading.profile_types import LISTED, Profile, Surroundings
 from nexus_context.assistants.views.instruction_files import find_instruction_files
 from nexus_context.assistants.views.profile import read_profile
 

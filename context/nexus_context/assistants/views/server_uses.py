@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from nexus_context.assistants.programs import PROGRAMS
 from nexus_context.assistants.reading.disk import Disk
-from nexus_context.assistants.reading.model import AssistantSettings, Surroundings
+from nexus_context.assistants.reading.profile_types import AssistantSettings, Surroundings
 from nexus_context.assistants.reading.settings import read_document
 from nexus_context.assistants.views.mcp_servers import find_server_keys
 from nexus_context.errors import Span

@@ -7,7 +7,7 @@ import msgspec
 
 from nexus_context.assistants.programs import PROGRAMS
 from nexus_context.assistants.reading.disk import Disk
-from nexus_context.assistants.reading.model import Surroundings
+from nexus_context.assistants.reading.profile_types import Surroundings
 from nexus_context.assistants.reading.working_tree import find_working_tree, is_within, parents
 
 

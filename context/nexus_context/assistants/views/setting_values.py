@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from nexus_context.assistants.programs import PROGRAMS
 from nexus_context.assistants.reading.disk import Disk
 from nexus_context.assistants.reading.findings import value_at
-from nexus_context.assistants.reading.model import AssistantSettings, AssistantSettingsFile, Keys
+from nexus_context.assistants.reading.profile_types import AssistantSettings, AssistantSettingsFile, Keys
 from nexus_context.assistants.reading.toml import read_toml
 from nexus_context.config.fixes import meant
 from nexus_context.errors import Span

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from nexus_context.assistants.programs import PROGRAMS
 from nexus_context.assistants.reading.disk import Disk
-from nexus_context.assistants.reading.model import AssistantServer, AssistantSettings, Surroundings
+from nexus_context.assistants.reading.profile_types import AssistantServer, AssistantSettings, Surroundings
 
 
 class SettingsReader(NamedTuple):

@@ -12,7 +12,7 @@ import msgspec
 
 from nexus_context.assistants.permissions.decision import ExplainedCall
 from nexus_context.assistants.reading.disk import Disk
-from nexus_context.assistants.reading.model import Surroundings
+from nexus_context.assistants.reading.profile_types import Surroundings
 from nexus_context.assistants.views.permissions import read_call
 from nexus_context.errors import RequestError
 

@@ -38,7 +38,7 @@ from nexus_context.config.scope import LEVELS
 from nexus_context.disk.files import exists, is_dir
 from nexus_context.errors import Problem, Related, Severity
 from nexus_context.folder.layers.bootstrap import agent_file
-from nexus_context.folder.layers.model import GLOBAL, LOCAL, AgentRemarks, Layers
+from nexus_context.folder.layers.layer_types import GLOBAL, LOCAL, AgentRemarks, Layers
 from nexus_context.folder.layers.text_reader import Reading
 from nexus_context.folder.layers.walk import LayerPlace, within
 from nexus_context.text.json import pointer_text

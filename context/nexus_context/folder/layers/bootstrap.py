@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from typing import get_args
 
 from nexus_context.errors import Problem, Related, Severity, Span
-from nexus_context.folder.layers.model import DEFAULTS, Bootstrap, Kind, LayerFile
+from nexus_context.folder.layers.layer_types import DEFAULTS, Bootstrap, Kind, LayerFile
 from nexus_context.folder.layers.text_reader import Reading
 from nexus_context.folder.layers.walk import LayerPlace
 

@@ -23,7 +23,7 @@ from nexus_context.config import fixes
 from nexus_context.config.globs import Globs, GlobsError
 from nexus_context.disk.files import RealFiles
 from nexus_context.errors import Edit, Fix, Problem, Severity, Span
-from nexus_context.folder.layers.model import LayerFile, Listing, Skipped
+from nexus_context.folder.layers.layer_types import LayerFile, Listing, Skipped
 from nexus_context.folder.layers.text_reader import Reading
 from nexus_context.folder.layers.walk import LayerPlace, RealPath
 from nexus_context.folder.skills.front_matter import Node, front_matter

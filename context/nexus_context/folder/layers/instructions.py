@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from nexus_context.config.merge import Effective
 from nexus_context.errors import Problem, Severity
 from nexus_context.folder.layers.copilot import find_sources, is_source
-from nexus_context.folder.layers.model import Kind, LayerFile
+from nexus_context.folder.layers.layer_types import Kind, LayerFile
 from nexus_context.folder.layers.template import filled_part
 from nexus_context.folder.layers.text_reader import Reading
 from nexus_context.folder.layers.walk import LayerPlace

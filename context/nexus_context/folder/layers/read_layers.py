@@ -32,7 +32,7 @@ from nexus_context.errors import Problem, Severity
 from nexus_context.folder.layers.agent_definitions import agent_problems
 from nexus_context.folder.layers.bootstrap import AGENT_FILE, agent_file, find_bootstrap
 from nexus_context.folder.layers.instructions import TOOL_DIRECTORIES, find_instructions, instruction_names
-from nexus_context.folder.layers.model import (
+from nexus_context.folder.layers.layer_types import (
     DEFAULTS,
     GLOBAL,
     LOCAL,

@@ -19,7 +19,7 @@ from nexus_context.config.scope import restrict
 from nexus_context.disk.containment import met_bug
 from nexus_context.disk.files import JSON_LIMIT, FileRead
 from nexus_context.errors import Problem, Severity
-from nexus_context.folder.layers.model import CheckedDocument, Layer, Layers
+from nexus_context.folder.layers.layer_types import CheckedDocument, Layer, Layers
 from nexus_context.folder.layers.text_reader import UNSAVED, check_settings, unsaved
 from nexus_context.text.json import parse
 

@@ -15,7 +15,7 @@ from nexus_context.disk.containment import contained, met_bug
 from nexus_context.disk.files import JSON_LIMIT
 from nexus_context.errors import Problem
 from nexus_context.folder.layers.installed_packages import installed_lookup
-from nexus_context.folder.layers.model import DEFAULTS, LOCAL, DocumentServers, LayerFile
+from nexus_context.folder.layers.layer_types import DEFAULTS, LOCAL, DocumentServers, LayerFile
 from nexus_context.folder.layers.text_reader import Reading
 from nexus_context.folder.layers.walk import LayerPlace
 from nexus_context.text.json import JsonDocument

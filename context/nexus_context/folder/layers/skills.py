@@ -31,7 +31,15 @@ from nexus_context.config.merge import Effective, Provenance
 from nexus_context.config.patterns import Patterns
 from nexus_context.disk.files import Entry, RealFiles, exists, is_dir
 from nexus_context.errors import Problem, Related, Severity, Span
-from nexus_context.folder.layers.model import DEFAULTS, GLOBAL, LOCAL, LayerFile, LayerSkill, Listing, Skipped
+from nexus_context.folder.layers.layer_types import (
+    DEFAULTS,
+    GLOBAL,
+    LOCAL,
+    LayerFile,
+    LayerSkill,
+    Listing,
+    Skipped,
+)
 from nexus_context.folder.layers.text_reader import Reading
 from nexus_context.folder.layers.walk import LayerPlace, RealPath, within
 from nexus_context.folder.skills import PROGRAMS, SKILL_FILE, ReadSkill, Skill

@@ -40,7 +40,7 @@ from nexus_context.disk.files import (
 )
 from nexus_context.disk.ownership import trusted_read
 from nexus_context.errors import Problem, Severity, Span
-from nexus_context.folder.layers.model import (
+from nexus_context.folder.layers.layer_types import (
     AgentRemarks,
     CheckedDocument,
     DocumentServers,

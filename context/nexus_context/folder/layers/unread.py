@@ -25,7 +25,7 @@ from nexus_context.errors import Edit, Span
 from nexus_context.folder.layers.copilot import ALL_FOR_SOME, ALWAYS, instruction_files, is_source
 from nexus_context.folder.layers.copilot import DIRECTORY as INSTRUCTIONS
 from nexus_context.folder.layers.instructions import candidates, is_instruction_name
-from nexus_context.folder.layers.model import LOCAL, Layers, Presence, Remedy, Skipped
+from nexus_context.folder.layers.layer_types import LOCAL, Layers, Presence, Remedy, Skipped
 from nexus_context.folder.layers.text_reader import Reading
 from nexus_context.folder.layers.walk import ASSISTANT_DIRECTORIES, CONFIG_DIRECTORY, LayerPlace, within
 from nexus_context.text.json import JsonDocument

@@ -33,7 +33,7 @@ from nexus_context.disk.ownership import (
     trusted_directory,
 )
 from nexus_context.errors import Problem, Severity, Span
-from nexus_context.folder.layers.model import ANCESTOR_PREFIX, DEFAULTS, GLOBAL, LOCAL, Skipped
+from nexus_context.folder.layers.layer_types import ANCESTOR_PREFIX, DEFAULTS, GLOBAL, LOCAL, Skipped
 
 CONFIG_DIRECTORY = ".nexus3"
 GIT = ".git"

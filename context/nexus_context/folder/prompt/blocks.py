@@ -7,7 +7,7 @@ import msgspec
 
 from nexus_context.config.mcp import McpServer
 from nexus_context.errors import Span
-from nexus_context.folder.layers.model import Kind, Layer
+from nexus_context.folder.layers.layer_types import Kind, Layer
 from nexus_context.folder.prompt.texts import DIRECTORY, Piece
 
 UNIFIED = "unified"

@@ -34,7 +34,7 @@ from nexus_context.disk.containment import reported
 from nexus_context.disk.files import FileRead
 from nexus_context.errors import Problem, Related, Severity, Span
 from nexus_context.folder.layers.bootstrap import BOOTSTRAP_KINDS, agent_file, is_blank
-from nexus_context.folder.layers.model import DEFAULTS, GLOBAL, Kind, Layer, LayerFile, Layers
+from nexus_context.folder.layers.layer_types import DEFAULTS, GLOBAL, Kind, Layer, LayerFile, Layers
 from nexus_context.folder.layers.text_reader import Reading
 from nexus_context.folder.layers.walk import RealPath, within
 from nexus_context.folder.prompt import size

@@ -32,7 +32,7 @@ from nexus_context.disk.containment import contained, reported
 from nexus_context.disk.files import FileRead, exists, is_dir
 from nexus_context.disk.ownership import trusted_read
 from nexus_context.errors import Problem, Severity, Span
-from nexus_context.folder.layers.model import Layer
+from nexus_context.folder.layers.layer_types import Layer
 from nexus_context.folder.layers.walk import ASSISTANT_DIRECTORIES, RealPath, needs_examination, within
 from nexus_context.folder.prompt.markdown import code_ranges
 from nexus_context.folder.prompt.texts import Piece, cut, trimmed

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import msgspec
 
 from nexus_context.errors import Span
-from nexus_context.folder.layers.model import Layers
+from nexus_context.folder.layers.layer_types import Layers
 from nexus_context.folder.prompt import sections
 from nexus_context.folder.prompt.environment import Environment
 from nexus_context.folder.prompt.gather import PromptContents

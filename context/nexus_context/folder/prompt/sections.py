@@ -41,7 +41,7 @@ from nexus_context.config.merge import Effective
 from nexus_context.config.patterns import Patterns
 from nexus_context.errors import RequestError, Span
 from nexus_context.folder.layers.agent_definitions import MAIN
-from nexus_context.folder.layers.model import (
+from nexus_context.folder.layers.layer_types import (
     ANCESTOR_PREFIX,
     DEFAULTS,
     GLOBAL,

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from nexus_context.config.merge import Effective
 from nexus_context.errors import Problem, Severity, Span
-from nexus_context.folder.layers.model import LayerSkill
+from nexus_context.folder.layers.layer_types import LayerSkill
 from nexus_context.folder.prompt.blocks import Block, PromptSection
 from nexus_context.folder.prompt.memo import TextMemo, TextSlice, whole
 from nexus_context.folder.prompt.texts import text as sentence

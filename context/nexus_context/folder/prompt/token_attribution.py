@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Literal
 
-from nexus_context.folder.layers.model import DEFAULTS
+from nexus_context.folder.layers.layer_types import DEFAULTS
 from nexus_context.folder.prompt.blocks import OWN_TEXTS
 from nexus_context.folder.prompt.render import Fragment, Prompt
 from nexus_context.tokens import TokenCounter, part_tokens, span_units, whole_tokens

@@ -23,7 +23,7 @@ import msgspec
 from nexus_context.config.merge import Provenance
 from nexus_context.disk.files import RealFiles, exists, is_dir, real_path
 from nexus_context.errors import Problem, Severity, Span
-from nexus_context.folder.layers.model import GLOBAL, Layer, Layers
+from nexus_context.folder.layers.layer_types import GLOBAL, Layer, Layers
 from nexus_context.folder.layers.text_reader import forbidden_link
 from nexus_context.folder.layers.walk import ASSISTANT_DIRECTORIES, RealPath, within
 

@@ -15,7 +15,7 @@ import msgspec
 from nexus_context.disk.files import FileRead, RealFiles, is_dir
 from nexus_context.disk.ownership import trusted_read
 from nexus_context.errors import Problem
-from nexus_context.folder.layers.model import Skipped
+from nexus_context.folder.layers.layer_types import Skipped
 from nexus_context.folder.layers.walk import RealPaths, needs_examination
 from nexus_context.memory.knowledge.chunks import chunks
 from nexus_context.memory.knowledge.file_selection import MOST_FILES, KnowledgePath, Settings, walk

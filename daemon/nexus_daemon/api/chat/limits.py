@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from nexus_context.assistants.sessions.model import Usage
 from nexus_context.assistants.sessions.prices import price_sum
+from nexus_context.assistants.sessions.session_types import Usage
 from nexus_context.config.merge import Effective
 from nexus_context.conversation.agent_result import ProviderUsage
 from nexus_context.errors import RequestError

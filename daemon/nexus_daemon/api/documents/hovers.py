@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
-from nexus_context.assistants.reading.model import Profile
+from nexus_context.assistants.reading.profile_types import Profile
 from nexus_context.assistants.tracking.in_use import NEXUS, read_views
 from nexus_context.assistants.views.profile import read_profile
 from nexus_context.assistants.views.readers import UNREAD, AssistantUse

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import replace
 
-from nexus_context.assistants.reading.model import Profile, Surroundings, short_path
+from nexus_context.assistants.reading.profile_types import Profile, Surroundings, short_path
 from nexus_context.assistants.tracking.in_use import NEXUS
 from nexus_context.assistants.views.readers import UNREAD, AssistantUse, file_uses
 from nexus_context.assistants.views.setting_keys import MCP_SERVERS

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nexus_context.assistants.programs import PROGRAMS
-from nexus_context.assistants.reading.model import LISTED
+from nexus_context.assistants.reading.profile_types import LISTED
 from nexus_context.assistants.tracking.in_use import NEXUS
 from nexus_context.assistants.views.mcp_servers import find_server_key
 from nexus_context.assistants.views.profile import read_profile

@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from nexus_context.assistants.reading.model import Profile, SentPart
+from nexus_context.assistants.reading.profile_types import Profile, SentPart
 from nexus_context.assistants.reading.working_tree import is_within
 from nexus_context.assistants.views.mcp_servers import STARTS
 from nexus_context.assistants.views.profile import read_profile

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from nexus_context.assistants.reading.model import Surroundings
+from nexus_context.assistants.reading.profile_types import Surroundings
 from nexus_context.errors import Problem
 from nexus_context.folder.layers.walk import user_home
 from nexus_context.text.lines import LineIndex

@@ -4,8 +4,8 @@ import argparse
 from collections.abc import Sequence
 from typing import Any
 
-from nexus_context.assistants.sessions.model import Folders, Place
 from nexus_context.assistants.sessions.prices import RequestPrice
+from nexus_context.assistants.sessions.session_types import Folders, Place
 from nexus_context.assistants.tracking import find_sessions
 from nexus_context.assistants.tracking.conversations import (
     ListedConversation,

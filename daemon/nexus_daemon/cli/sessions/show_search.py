@@ -10,7 +10,7 @@ import msgspec
 from rich.text import Text
 
 from nexus_context.assistants.mirror.file_search import FileHit, FileSearch, search_files
-from nexus_context.assistants.sessions.model import AssistantSession
+from nexus_context.assistants.sessions.session_types import AssistantSession
 from nexus_context.assistants.tracking import find_sessions
 from nexus_context.assistants.tracking.conversations import ListedConversation, belongs_to, program_title
 from nexus_context.conversation.compaction.receipt import opaque_provider

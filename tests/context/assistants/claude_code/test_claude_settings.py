@@ -12,7 +12,7 @@ from assistants import settings_runs
 from nexus_context.assistants.claude_code import settings as claude_settings
 from nexus_context.assistants.claude_code.settings import read_settings
 from nexus_context.assistants.reading.disk import Disk
-from nexus_context.assistants.reading.model import AssistantSettings, Surroundings
+from nexus_context.assistants.reading.profile_types import AssistantSettings, Surroundings
 from support.fixture import write_fixture
 from support.sentences import sentences
 

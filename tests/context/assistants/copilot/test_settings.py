@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from nexus_context.assistants.reading.model import Surroundings
+from nexus_context.assistants.reading.profile_types import Surroundings
 from nexus_context.assistants.views.profile import read_profile
 from support.fixture import write_fixture
 

@@ -15,7 +15,7 @@ from nexus_context.assistants.gemini.steps import GeminiSteps
 from nexus_context.assistants.importing import read_transcript
 from nexus_context.assistants.mirror import mirror_files
 from nexus_context.assistants.programs import PROGRAMS
-from nexus_context.assistants.sessions.model import Place
+from nexus_context.assistants.sessions.session_types import Place
 from nexus_context.assistants.tracking import Usage, find_sessions
 from nexus_context.assistants.tracking.follow import SessionFollower
 from nexus_context.assistants.transcripts.records import Record, Report

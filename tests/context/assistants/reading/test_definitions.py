@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from nexus_context.assistants.reading.model import Profile, Surroundings
+from nexus_context.assistants.reading.profile_types import Profile, Surroundings
 from nexus_context.assistants.views.profile import read_profile
 from nexus_context.errors import Severity
 from support.fixture import write_fixture

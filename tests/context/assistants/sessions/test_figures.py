@@ -17,8 +17,8 @@ from nexus_context.assistants.mirror import mirror_files
 from nexus_context.assistants.mirror.excerpts import peek_folder
 from nexus_context.assistants.mirror.transcript_files import file_at
 from nexus_context.assistants.opencode.session_files import watched
-from nexus_context.assistants.sessions.model import AssistantSession, Place, Usage
 from nexus_context.assistants.sessions.report import SessionReport
+from nexus_context.assistants.sessions.session_types import AssistantSession, Place, Usage
 from nexus_context.assistants.tracking import find_sessions
 from nexus_context.assistants.tracking.follow import SessionFollower
 from nexus_context.conversation.message import text_of

@@ -9,7 +9,7 @@ import pytest
 
 from nexus_context.assistants.programs import PROGRAMS
 from nexus_context.assistants.reading.disk import Disk
-from nexus_context.assistants.reading.model import AssistantSettings, Profile, Surroundings
+from nexus_context.assistants.reading.profile_types import AssistantSettings, Profile, Surroundings
 from nexus_context.assistants.views.profile import read_profile
 from nexus_context.errors import Severity
 from support.fixture import write_fixture

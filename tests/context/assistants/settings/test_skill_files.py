@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from nexus_context.assistants.reading.model import Surroundings
+from nexus_context.assistants.reading.profile_types import Surroundings
 from nexus_context.assistants.views.profile import read_profile
 
 FILES = {"codex": ".agents/skills/s/SKILL.md", "opencode": ".opencode/skills/s/SKILL.md"}

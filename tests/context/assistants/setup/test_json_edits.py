@@ -8,7 +8,7 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from nexus_context.assistants.setup.json_edits import BOM, add_entries, parse_settings, remove_entries
-from nexus_context.assistants.setup.model import EditedText, FileRecord, SettingsEntry, SettingsError
+from nexus_context.assistants.setup.setup_types import EditedText, FileRecord, SettingsEntry, SettingsError
 from nexus_context.text import json as jsontext
 
 PATH = "/home/ana/.claude/settings.json"

@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from nexus_context.assistants.setup.json_edits import has_entry
-from nexus_context.assistants.setup.model import EditedText, FileRecord, SettingsEntry, SettingsError
+from nexus_context.assistants.setup.setup_types import EditedText, FileRecord, SettingsEntry, SettingsError
 from nexus_context.assistants.setup.toml_edits import add_entries, remove_entries
 
 PATH = "/home/ana/.codex/config.toml"

@@ -18,8 +18,8 @@ from nexus_context.assistants.codex.records import CodexRecord
 from nexus_context.assistants.codex.steps import CodexSteps
 from nexus_context.assistants.sessions import record_reader as reader
 from nexus_context.assistants.sessions.followed import FollowedFile
-from nexus_context.assistants.sessions.model import Place
 from nexus_context.assistants.sessions.report import SessionReport
+from nexus_context.assistants.sessions.session_types import Place
 from nexus_context.assistants.tracking import AssistantSession, Usage, find_sessions
 from nexus_context.assistants.tracking.follow import SessionFollower
 from nexus_context.assistants.tracking.followers import SessionFollowers

@@ -8,8 +8,8 @@ import pytest
 
 from nexus_context.assistants.programs import PROGRAMS
 from nexus_context.assistants.reading.disk import Disk
-from nexus_context.assistants.reading.model import Surroundings
-from nexus_context.assistants.sessions.model import AssistantSession
+from nexus_context.assistants.reading.profile_types import Surroundings
+from nexus_context.assistants.sessions.session_types import AssistantSession
 from nexus_context.assistants.tracking.in_use import FolderView, find_views, read_views
 from nexus_context.ledger.nexus_chats import last_nexus_turn
 from support.assistant_logs import ClaudeLog

@@ -11,8 +11,7 @@ from typing import Any
 import apsw
 import pytest
 
-from nexus_context.assistants.sessions import model
-from nexus_context.assistants.sessions.model import Place
+from nexus_context.assistants.sessions.session_types import Place
 from nexus_context.assistants.tracking import AssistantSession, Usage, find_sessions
 from nexus_context.disk.files import Lines
 
@@ -410,7 +409,7 @@ def test_a_session_of_opencode(home: Path, opencode: OpenCode, is_open: bool) ->
 
 
 READ = """
-from nexus_context.assistants.sessions.model import Place
+from nexus_context.assistants.sessions.session_types import Place
 from nexus_context.assistants.tracking import find_sessions
 import sys
 print(len(find_sessions(Place(sys.argv[1], {})).sessions))

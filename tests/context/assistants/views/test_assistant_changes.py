@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from nexus_context.assistants.programs import PROGRAMS
-from nexus_context.assistants.reading.model import Profile, Surroundings
+from nexus_context.assistants.reading.profile_types import Profile, Surroundings
 from nexus_context.assistants.views.changes import (
     FileChange,
     RevisionChanges,

@@ -14,7 +14,7 @@ from assistants.server_cases import CASES, ServerCase, write_case
 from nexus_context.assistants.claude_code import settings as claude_code
 from nexus_context.assistants.programs import PROGRAMS
 from nexus_context.assistants.reading.disk import Disk
-from nexus_context.assistants.reading.model import AssistantServer, Surroundings
+from nexus_context.assistants.reading.profile_types import AssistantServer, Surroundings
 from nexus_context.assistants.views.mcp_servers import read_servers
 from nexus_context.assistants.views.profile import read_profile
 from support.fixture import write_file, write_fixture

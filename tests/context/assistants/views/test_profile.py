@@ -8,7 +8,7 @@ from inline_snapshot import snapshot
 
 from nexus_context.assistants.programs import PROGRAMS
 from nexus_context.assistants.reading.disk import Disk
-from nexus_context.assistants.reading.model import Profile, Surroundings
+from nexus_context.assistants.reading.profile_types import Profile, Surroundings
 from nexus_context.assistants.views.profile import ASSISTANTS, read_profile
 from nexus_context.assistants.views.readers import who_reads_what
 from support.fixture import Fixture, write_fixture

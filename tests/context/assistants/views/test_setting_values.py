@@ -7,7 +7,7 @@ import pytest
 
 from nexus_context.assistants.programs import PROGRAMS
 from nexus_context.assistants.reading.disk import Disk
-from nexus_context.assistants.reading.model import Surroundings
+from nexus_context.assistants.reading.profile_types import Surroundings
 from nexus_context.assistants.views.setting_values import SettingValue, find_setting, read_keys
 from support.fixture import write_fixture
 

@@ -6,7 +6,7 @@ from textwrap import dedent
 import pytest
 
 from nexus_context.folder.layers.copilot import MOST_FILES, NO_FIELD
-from nexus_context.folder.layers.model import LOCAL
+from nexus_context.folder.layers.layer_types import LOCAL
 from nexus_context.folder.snapshot import Snapshot
 from support.fixture import Fixture, write_fixture
 from support.folders import load_folder, relative

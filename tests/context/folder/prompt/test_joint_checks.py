@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
 from nexus_context.assistants.reading.disk import Disk
-from nexus_context.assistants.reading.model import Surroundings
+from nexus_context.assistants.reading.profile_types import Surroundings
 from nexus_context.assistants.views.profile import read_profile
 from nexus_context.config.silenced import without_silenced
 from nexus_context.errors import Problem, Severity, Span

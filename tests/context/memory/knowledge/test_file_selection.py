@@ -5,7 +5,7 @@ import time
 import pytest
 
 from nexus_context.errors import Span
-from nexus_context.folder.layers.model import GLOBAL
+from nexus_context.folder.layers.layer_types import GLOBAL
 from nexus_context.memory.knowledge.file_selection import KnowledgePath
 
 
