@@ -110,7 +110,6 @@ torture: $(STAMP) docs
 generate: $(STAMP)
 	$(BIN)/python -m nexus_context.config.generate
 	PYTHONPATH=tests $(BIN)/python scripts/update_pages.py
-	PYTHONPATH=tests $(BIN)/python -m support.example_outputs
 	$(BIN)/python scripts/update_models.py
 
 docs: $(STAMP)

@@ -1,4 +1,4 @@
-"""Write docs/protocol.md, the TypeScript types and the generated parts of docs/assistants.md.
+"""Write docs/protocol.md, the TypeScript types, and what other pages show of commands and profiles.
 
     PYTHONPATH=tests python scripts/update_pages.py     # part of `make generate`
 
@@ -8,6 +8,7 @@ The examples are recorded again: the client that asks a real daemon is that of t
 from pathlib import Path
 
 import assistants_page
+import example_outputs
 from protocol_docs import examples, page, typescript
 
 
@@ -18,6 +19,7 @@ def main() -> None:
     write(typescript.TYPES, typescript.typescript())
     text = assistants_page.PAGE.read_text(encoding="utf-8")
     write(assistants_page.PAGE, assistants_page.page(text))
+    example_outputs.main()
 
 
 def write(path: Path, text: str) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from support.example_outputs import BLOCK, PAGES, renew, without_figures
+from example_outputs import BLOCK, PAGES, renew, without_figures
 
 README, PAGE = (page.read_text(encoding="utf-8") for page in PAGES)
 ASSISTANTS = ("Claude Code", "Codex", "GitHub Copilot", "Cursor", "Gemini CLI", "opencode")

@@ -1,4 +1,4 @@
-"""What README.md and docs/your-assistant.md show of commands: `python -m support.example_outputs` renews it.
+"""What README.md and docs/your-assistant.md show of commands: `make generate` renews it.
 
 Each `$ nexus …` in a console block is run in `examples/shop`, whose user has `examples` as a home directory.
 What assistants are sent names that directory, so figures differ a little between clones: `without_figures`.
@@ -12,7 +12,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[1]
 EXAMPLES = ROOT / "examples"
 PAGES = (ROOT / "README.md", ROOT / "docs" / "your-assistant.md")
 WIDTH = 104
@@ -59,7 +59,3 @@ def main() -> None:
             text = renew(committed, Path(state))
         if without_figures(text) != without_figures(committed):
             page.write_text(text, encoding="utf-8", newline="\n")
-
-
-if __name__ == "__main__":
-    main()
