@@ -137,7 +137,7 @@ export interface ToolCall {
 }
 
 /**
- * What a user message was sent with, before its content: it is sent again with it, byte for byte.
+ * The text before a user message's content; it is sent again with the message, byte for byte.
  *
  * `items` are the hashes of the memory items in `memory` that were sent whole. `changes` belongs to the
  * state of the number `frozen` (`frozen.Frozen`): with another one it is not sent.
