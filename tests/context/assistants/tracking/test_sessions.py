@@ -11,6 +11,7 @@ from typing import Any
 import apsw
 import pytest
 
+from nexus_context.assistants.sessions import session_types
 from nexus_context.assistants.sessions.session_types import Place
 from nexus_context.assistants.tracking import AssistantSession, Usage, find_sessions
 from nexus_context.disk.files import Lines
@@ -173,7 +174,7 @@ def test_the_last_answer_is_found_before_long_records(home: Path, monkeypatch: p
 def test_a_longer_line_than_is_looked_at_hides_what_is_before(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(model, "MOST", 10_000)
+    monkeypatch.setattr(session_types, "MOST", 10_000)
     claude(home, asks("Hello"), answers(3), record("attachment", text="x" * 20_000), COST)
     check(only(home), last=None, cost_usd=0.3, prompt="Hello")
 
