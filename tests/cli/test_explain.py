@@ -292,8 +292,8 @@ def test_a_server_says_who_starts_it(monorepo: Fixture, capsys: pytest.CaptureFi
         (["mcp:nope"], "No MCP server here is named `nope`, in the settings of Claude Code, Codex."),
         (["CLAUDE.md:99"], "CLAUDE.md has 6 lines."),
         (["CLAUDE.md:0"], "Lines count from 1."),
-        (["CLADUE.md:2"], "CLADUE.md is no file in "),
-        (["missing.md"], "missing.md is no file in "),
+        (["CLADUE.md:2"], "CLADUE.md is not a file in "),
+        (["missing.md"], "missing.md is not a file in "),
         (["mcp: "], "Name an MCP server, such as mcp:github."),
         (["sandbox_mode", "--for", "claude-code"], "Claude Code has no setting `sandbox_mode`. Codex has."),
         (
@@ -301,6 +301,11 @@ def test_a_server_says_who_starts_it(monorepo: Fixture, capsys: pytest.CaptureFi
             "Did you mean `permissions.allow` of Claude Code? Write 'Bash(permisions.allow)' ",
         ),
         (["modle"], "Did you mean `model` of Claude Code?"),
+        (["permissions.alow"], "Did you mean `permissions.allow` of Claude Code?"),
+        (
+            ["chat.noSuchSwitch"],
+            "`chat.noSuchSwitch` is neither a setting that Nexus knows, nor a file here, ",
+        ),
         (["sandbox_mod"], "Did you mean `sandbox_mode` of Codex?"),
         (["context.max_token", "--for", "nexus"], "Did you mean `context.max_tokens` of Nexus?"),
         (["ls", "--for", "cursor"], "What cursor allows is not known."),
@@ -311,6 +316,17 @@ def test_what_is_not_there_is_said(
 ) -> None:
     folder = monorepo.path("/home/a")
     assert words in output_of(monorepo, capsys, "explain", "--folder", folder, *arguments, code=1)
+
+
+def test_a_file_is_not_a_command_unless_it_can_be_executed(
+    monorepo: Fixture, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = Path(monorepo.path("/home/a/package.json"))
+    path.write_text("{}\n")
+    assert "does not read it" in str(answers_of(monorepo, capsys, "package.json"))
+    path.chmod(0o755)
+    assert "does not read it" not in str(answers_of(monorepo, capsys, "Bash(package.json)"))
+    assert "asks" in str(answers_of(monorepo, capsys, "package.json"))
 
 
 def test_a_word_that_is_no_setting_is_a_command(

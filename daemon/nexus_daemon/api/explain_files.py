@@ -6,6 +6,7 @@
 """
 
 import os
+import re
 from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 from html import unescape
@@ -74,6 +75,9 @@ def _version(name: str) -> str:
 # ---------------------------------------------------------------- settings
 
 
+_DOTTED = re.compile(r"[A-Za-z][\w-]*(?:\.[\w-]+)+")
+
+
 def explain_setting(
     text: str, names: Sequence[str], scene: "Scene", *, is_exclusive: bool
 ) -> list[protocol.ExplainAnswer]:
@@ -95,7 +99,7 @@ def explain_setting(
 
 
 def check_spelling(text: str, names: Sequence[str], scene: "Scene") -> None:
-    """RequestError if a text is not a command on the PATH, but close to a setting of a view."""
+    """RequestError if a text is not a command on the PATH, but like a setting of a view."""
     environ, folder = scene.surroundings.environ, scene.surroundings.folder
     if which(text, search=environ.get("PATH", "")) or scene.disk.exists(os.path.join(folder, text)):
         return
@@ -108,6 +112,12 @@ def check_spelling(text: str, names: Sequence[str], scene: "Scene") -> None:
                 f"{view_title(name)}? Write 'Bash({text})' for the command.",
                 code="no-such-setting",
             )
+    if _DOTTED.fullmatch(text):
+        raise RequestError(
+            f"`{text}` is neither a setting that Nexus knows, nor a file here, nor a command on the PATH. "
+            f"Write 'Bash({text})' for the command.",
+            code="no-such-setting",
+        )
 
 
 def _titles(names: Sequence[str]) -> str:

@@ -64,7 +64,7 @@ def find_setting(name: str, keys: Keys, settings: AssistantSettings, disk: Disk)
     schema = PROGRAMS[name].settings_schema
     sources = tuple(_sources(settings, keys, disk))
     is_known = _is_known(schema, keys) if schema else None
-    if not sources and not is_known:
+    if not sources and not (is_known and _is_described(schema, keys)):
         return None
     return SettingValue(printable(value_at(settings.merged(), keys), keys), sources, is_known)
 
@@ -139,6 +139,16 @@ def _key_span(file: AssistantSettingsFile, keys: tuple[str, ...], disk: Disk) ->
         except KeyError:  # the program takes the key over from another name
             return Span(0, 0)
     return (read_toml(disk, file.path).key_span(keys) if file.path.endswith(".toml") else None) or Span(0, 0)
+
+
+def _is_described(schema: Mapping[str, Any], keys: Sequence[str]) -> bool:
+    """Whether the schema has every key, or what each key of its object is: not just any object."""
+    node: Any = schema
+    for key in keys:
+        node = node.get("properties", {}).get(key) or node.get("additionalProperties")
+        if not isinstance(node, Mapping):
+            return False
+    return True
 
 
 def _is_known(schema: Mapping[str, Any], keys: Sequence[str]) -> bool:

@@ -1,6 +1,7 @@
 """What a question about a folder is about: a call, an MCP server, a line of a file, or a setting.
 
-1. `mcp:NAME` is a server, `FILE:LINE` a line of a file, the name of a Markdown file all of it.
+1. `mcp:NAME` is a server, `FILE:LINE` a line of a file, the name of a Markdown file, or of a file of the
+   folder that cannot be executed, all of it.
 2. `TOOL(…)` and `mcp__SERVER__TOOL` are calls.
 3. A word that is a setting of an assistant is that setting. Everything else is a command of Bash.
 """
@@ -50,7 +51,7 @@ def read_subject(text: str, where: Surroundings, disk: Disk) -> Subject:
             raise RequestError("Name an MCP server, such as mcp:github.", code="no-such-server")
         return NamedServer(name)
     match = _LINE.fullmatch(text)
-    if match is None and (not text.endswith(_MARKDOWN_ENDINGS) or _BLANK.search(text)):
+    if match is None and (_BLANK.search(text) or not _is_file_name(text, where, disk)):
         return read_call(text)
     name, line = (text, None) if match is None else (match[1], int(match[2]))
     from_home = os.path.join(where.user_home, name[2:]) if name.startswith("~/") else name
@@ -60,3 +61,9 @@ def read_subject(text: str, where: Surroundings, disk: Disk) -> Subject:
     if line == 0:
         raise RequestError("Lines count from 1.", code="no-such-line")
     return FileLine(path, line)
+
+
+def _is_file_name(text: str, where: Surroundings, disk: Disk) -> bool:
+    path = os.path.join(where.folder, text)
+    is_data = "." in text and disk.is_file(path) and not os.access(path, os.X_OK)
+    return text.endswith(_MARKDOWN_ENDINGS) or is_data
