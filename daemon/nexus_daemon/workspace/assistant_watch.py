@@ -4,7 +4,8 @@
    a folder whose setting `views.conversations` is off, or which is not loaded yet.
 2. The daemon's one watcher watches the directories where sessions of a window's folder may appear or change.
    What it reports is collected for COLLECT_S, then the folder's sessions are listed in a thread: the ends of
-   files that changed are read. A look takes a tenth of the time at most.
+   files that changed are read. A look takes a tenth of the time at most. If it finds other paths to watch,
+   another one follows.
 3. A file of a sub-agent of Claude Code belongs to its session.
 4. A session that does not change for LIVE_S is live no more, which is announced, too. One timer waits for the
    first of all sessions; no file is read for that.
@@ -170,6 +171,7 @@ class AssistantWatch:
             watched_folder: listing.paths for watched_folder, listing in current_listings.items()
         }:
             self._refresh()
+            self._is_stale = True  # what changes before the new watches are up is found by one more look
         for folder, listing in current_listings.items():
             if folder not in previous_listings:
                 continue
