@@ -304,7 +304,7 @@ def test_a_server_says_who_starts_it(monorepo: Fixture, capsys: pytest.CaptureFi
         (["permissions.alow"], "Did you mean `permissions.allow` of Claude Code?"),
         (
             ["chat.noSuchSwitch"],
-            "`chat.noSuchSwitch` is neither a setting that Nexus knows, nor a file here, ",
+            "Nexus knows no setting, file or command `chat.noSuchSwitch`. Check the spelling. ",
         ),
         (["sandbox_mod"], "Did you mean `sandbox_mode` of Codex?"),
         (["context.max_token", "--for", "nexus"], "Did you mean `context.max_tokens` of Nexus?"),

@@ -114,8 +114,8 @@ def check_spelling(text: str, names: Sequence[str], scene: "Scene") -> None:
             )
     if _DOTTED.fullmatch(text):
         raise RequestError(
-            f"`{text}` is neither a setting that Nexus knows, nor a file here, nor a command on the PATH. "
-            f"Write 'Bash({text})' for the command.",
+            f"Nexus knows no setting, file or command `{text}`. Check the spelling. For a command that is "
+            f"not on the PATH, write 'Bash({text})'.",
             code="no-such-setting",
         )
 

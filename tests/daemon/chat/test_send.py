@@ -471,7 +471,7 @@ def test_one_turn_of_a_conversation_runs_at_a_time(tmp_path: Path) -> None:
         assert answer["forked"] is True
         assert answer["session"] != "main"
         notices = [item["text"] for item in chat.items("t") if item["kind"] == "notice"]
-        said = "Another window has continued the session main, so this turn is in a new one"
+        said = "Another window has continued the session main, so this turn is saved in a new one"
         assert notices[-1] == f"{said}, {answer['session']}."
         assert (await chat.messages(answer["session"]))[-1]["role"] == "assistant"
         assert [message["content"] for message in await chat.messages()] == ["From elsewhere."]

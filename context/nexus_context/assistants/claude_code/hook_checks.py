@@ -61,7 +61,9 @@ def hook_faults(document: JsonDocument, value: dict[str, Any], schema: dict[str,
         if event not in schema["hookEvents"]:
             nested_guards = [guard for guard in guards if isinstance(groups, dict) and groups.get(guard)]
             if nested_guards or (event == "hooks" and isinstance(groups, list) and groups):
-                message = f"There is no hook event `{event}`, so the hooks below it never run."
+                message = (
+                    f"There is no hook event `{event}`, so its hooks never run. Use one such as `PreToolUse`."
+                )
                 yield settings_problem(document, "void", pointer, message)
         elif isinstance(groups, list):
             yield from _event_faults(document, event, groups, schema)

@@ -226,7 +226,10 @@ def _check_rule(path: str, text: str, matter: str, fields: Mapping[str, Any]) ->
     yield from _check_paths(path, text[:body_start], path_patterns(fields["paths"]))
     tag = _TAG.search(matter) if fields["paths"] is None else None
     if isinstance(fields["paths"], (dict, int, float)):
-        message = "`paths` is neither text nor a list, so the rule is sent with every request. Quote it."
+        message = (
+            "`paths` is neither text nor a list, so the rule is sent with every request. Put its value in "
+            "quotes."
+        )
         yield Problem(path, Span(0, 3), NO_EFFECT, Severity.WARNING, message=message)
     elif tag is not None:
         message = (

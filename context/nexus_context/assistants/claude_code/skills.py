@@ -399,8 +399,8 @@ def _cut_problem(cut_lines: list[_Line], budget: int) -> Problem:
     names = ", ".join(f"`{line.skill.name}`" for line in cut_lines[:3])
     more = f" and {len(cut_lines) - 3} more" if len(cut_lines) > 3 else ""
     message = (
-        f"Claude Code's list of skills is full ({budget:,} characters, `skillListingBudgetFraction` of the "
-        f"window): it sends only the name of {names}{more}. Shorten descriptions, or raise the limit."
+        f"Claude Code sends only the name of {names}{more}: its list of skills is full ({budget:,} "
+        "characters). Shorten descriptions, or raise `skillListingBudgetFraction`."
     )
     return Problem(cut_lines[0].skill.path, Span(0, 0), "assistant.cut", Severity.WARNING, message=message)
 

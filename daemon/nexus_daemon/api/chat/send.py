@@ -337,8 +337,8 @@ class _Turn:
         self._last_append = appended
         if appended.forked:
             text = (
-                f"Another window has continued the session {self._session}, so this turn is in a new one, "
-                f"{appended.session}."
+                f"Another window has continued the session {self._session}, so this turn is saved in a new "
+                f"one, {appended.session}."
             )
             self._stream.add(ChatItem("notice", text=text))
             self._session, self._is_forked = appended.session, True
