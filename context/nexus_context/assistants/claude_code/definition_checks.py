@@ -135,7 +135,7 @@ def _check_hooks(matter: _Matter, disk: Disk, where: Surroundings) -> Iterator[P
         return
     for event in hooks:
         if isinstance(event, str) and event not in hook_events():
-            message = f"Claude Code has no hook event `{event}`, and leaves it out."
+            message = f"Claude Code has no hook event `{event}`, and ignores it."
             close = meant(event, hook_events())
             yield _named(matter, "hooks", event, message, close=close, effect="no-effect")
     document = parse(matter.path, json.dumps({"hooks": hooks}))

@@ -27,7 +27,7 @@ _COMMANDS = (
     *((key,) for key in ("apiKeyHelper", "awsAuthRefresh", "gcpAuthRefresh", "otelHeadersHelper")),
 )
 _OPENINGS = {
-    "left-out": "Claude Code leaves this rule out. ",
+    "left-out": "Claude Code ignores this rule. ",
     "matches-nothing": "This rule matches nothing. ",
 }
 

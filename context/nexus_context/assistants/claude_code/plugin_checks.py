@@ -92,7 +92,7 @@ def _check_hooks(
     document: JsonDocument, value: dict[str, Any], disk: Disk, *, where: Surroundings, schema: dict[str, Any]
 ) -> Iterator[Problem]:
     for fault in hook_faults(document, value, schema):
-        opening = _REFUSED if fault.code == "assistant.void" else "Claude Code leaves this hook out: "
+        opening = _REFUSED if fault.code == "assistant.void" else "Claude Code ignores this hook: "
         yield replace(fault, message=opening + fault.message)
     for key in value:
         if key in schema["hookEvents"] and key not in table()["guards"]:

@@ -214,12 +214,12 @@ def _left_out(document: JsonDocument, value: dict[str, Any]) -> Iterator[Problem
         message = f"Claude Code ignores this value: {problem.message}"
         yield replace(problem, code=NO_EFFECT, severity=Severity.WARNING, message=message)
     for fault in hook_faults(document, value, _schema()):
-        yield replace(fault, message=f"Claude Code leaves this hook out: {fault.message}")
+        yield replace(fault, message=f"Claude Code ignores this hook: {fault.message}")
     events, hooks = _schema()["hookEvents"], value.get("hooks")
     hooks = hooks if isinstance(hooks, dict) else {}
     for event in hooks:
         if event not in events:
-            message = f"Claude Code has no hook event `{event}`, and leaves it out."
+            message = f"Claude Code has no hook event `{event}`, and ignores it."
             yield _no_effect(document, ("hooks", event), message, _close(event, events, hooks))
 
 

@@ -113,7 +113,7 @@ def test_a_void_file_says_what_is_not_in_force(tmp_path: Path) -> None:
                     (
                         '"PreTooluse"',
                         "assistant.no-effect",
-                        "Claude Code has no hook event `PreTooluse`, and leaves it out.",
+                        "Claude Code has no hook event `PreTooluse`, and ignores it.",
                         "Did you mean `PreToolUse`?",
                     )
                 ]
@@ -126,7 +126,7 @@ def test_a_void_file_says_what_is_not_in_force(tmp_path: Path) -> None:
                     (
                         '"mcp__*"',
                         "assistant.no-effect",
-                        "Claude Code leaves this rule out.",
+                        "Claude Code ignores this rule.",
                         "`mcp__*` is too wide to be allowed: a `*` may stand only behind `mcp__server__`.",
                     )
                 ]
@@ -139,7 +139,7 @@ def test_a_void_file_says_what_is_not_in_force(tmp_path: Path) -> None:
                     (
                         '"bash"',
                         "assistant.no-effect",
-                        "Claude Code leaves this rule out.",
+                        "Claude Code ignores this rule.",
                         "The name of a tool begins with a capital letter.",
                         "Write `Bash`.",
                     )
