@@ -57,7 +57,9 @@ class _Definition(NamedTuple):
 def claude_agents(
     disk: Disk, settings: AssistantSettings, *, ignored: list[IgnoredFile], problems: list[Problem]
 ) -> Iterator[SentBlock]:
-    """The prompt of the agent that runs, and the block of agents; Claude Code lists its own besides."""
+    """Yield the prompt of the running agent, then the list of agents that the model may call. Claude Code's
+    own agents are not in that list.
+    """
     denied_rules = {rule for value in settings.each("permissions", "deny") for rule in value}
     candidates = [
         agent for file in _files(disk, settings, "agents", problems) for agent in _agent(file, problems)
@@ -90,7 +92,9 @@ def claude_agents(
 def read_output_style(
     disk: Disk, settings: AssistantSettings, *, ignored: list[IgnoredFile], problems: list[Problem]
 ) -> Iterator[SentBlock]:
-    """The text of the chosen style, if a file defines it; Claude Code's own styles have no file."""
+    """Yield the text of the chosen output style and the reminder of it, if a file defines that style. Claude
+    Code's own styles have no file.
+    """
     style_name = settings.value("outputStyle")
     styles = [("", file) for file in _files(disk, settings, "output-styles", [])]
     for plugin in enabled_plugins(disk, settings):

@@ -1,4 +1,4 @@
-"""Answers of Claude Code: which records are of one, and what its provider counted for it.
+"""Groups the records of Claude Code by the answer they belong to, and reads what its provider counted for it.
 
 1. Records are of one answer if they have the same message id and no two request ids, and if nothing but
    results of tools is between them in the chain of parents, as far as that is known. Without a request id,
@@ -29,7 +29,9 @@ _WINDOWS = ("message", "fallback_message")
 
 
 class AnswerKeys:
-    """The answers of one conversation, by its records."""
+    """Tells which answer each record of a conversation belongs to. It must be given the records in their
+    order.
+    """
 
     def __init__(self) -> None:
         self._answers: dict[str, tuple[str, bool]] = {}  # key and whether it is an answer itself, by uuid
@@ -38,7 +40,9 @@ class AnswerKeys:
         self._last = ""  # uuid of the last record
 
     def key_of(self, record: ClaudeCodeRecord) -> str:
-        """The key of the answer that a record belongs to or follows; empty for neither."""
+        """Return the key of the answer that a record belongs to or follows. Return an empty string if there
+        is none.
+        """
         uuid, parent = record.uuid or "", self._last
         if "parentUuid" in record.value:
             parent = record.parent or ""
@@ -75,7 +79,7 @@ class AnswerKeys:
 
 
 def usage_of_models(models: dict[str, dict[str, Any]]) -> Usage:
-    """The sum of the usages in a `cost-state`."""
+    """Add up the token counts of all models in a `cost-state`."""
 
     def total(name: str) -> int:
         return sum(count(values, name) for values in models.values())
@@ -89,7 +93,9 @@ def usage_of_models(models: dict[str, dict[str, Any]]) -> Usage:
 
 
 def request_of(record: ClaudeCodeRecord, usage: dict[str, Any], key: str) -> AssistantRequest:
-    """Read the request of an answer from one of its records."""
+    """Make the request of an answer from one of its records and the `usage` in it. `key` identifies the
+    answer.
+    """
     modes = tuple(mode for name in _MODES if (mode := text(usage.get(name))) and mode not in PLAIN)
     searches = count(usage.get("server_tool_use"), "web_search_requests")
     total = BilledUsage(record.model, usage_of(usage), _written_1h(usage), modes, searches=searches)
@@ -130,7 +136,7 @@ def request_of(record: ClaudeCodeRecord, usage: dict[str, Any], key: str) -> Ass
 
 
 def usage_of(values: dict[str, Any]) -> Usage:
-    """The usage of an answer, or of one of its iterations."""
+    """Read the token counts of an answer, or of one of its `iterations`."""
     return Usage(
         fresh=count(values, "input_tokens"),
         cache_read=count(values, "cache_read_input_tokens"),

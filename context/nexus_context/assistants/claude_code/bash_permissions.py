@@ -1,4 +1,4 @@
-"""What Claude Code does with a script of Bash.
+"""Decides what Claude Code does with a script of Bash.
 
 1. A deny or ask rule is held against every command of the script, wherever it stands, without what stands
    before it (`sudo`, `env`, `timeout`, variables, a directory). A deny counts first, but for an ask that is
@@ -83,7 +83,7 @@ class _Objection(NamedTuple):
 
 
 def decide_script(settings: PermissionSettings, text: str) -> Decision:
-    """The decision on a script, before the mode has its say."""
+    """Decide what the rules say of a script. The caller applies the permission mode afterwards."""
     script = read_script(text, {"HOME": settings.user_home})
     directories = list(_directories(settings, script))
     command_files = [

@@ -1,4 +1,4 @@
-"""The front matter of Claude Code's agents, skills and commands: what of it the program ignores.
+"""Reports what Claude Code ignores in the front matter of agents, skills and commands.
 
 By runs of 2.1.330, whose log names what it leaves out of an agent:
 

@@ -1,4 +1,4 @@
-"""Where Claude Code looks for skills, commands, agents and output styles, and what it reads of their files.
+"""Finds the files that define skills, commands, agents and output styles of Claude Code, and reads them.
 
 1. A kind has a directory in the organization's place, in the user's directory, and in `.claude` of the folder
    and of each directory above it, up to the repository; without one, up to the home.
@@ -28,7 +28,9 @@ _UNREADABLE = "Claude Code cannot read this front matter: none of its fields cou
 
 
 class DefinitionDirectory(NamedTuple):
-    """A directory of a kind, and whose it is."""
+    """A directory that may hold definitions of one kind, and whose it is: the user's, the project's or
+    another.
+    """
 
     path: str
     scope: Scope
@@ -49,12 +51,14 @@ class DefinitionFile(NamedTuple):
 
     @property
     def steps(self) -> tuple[str, ...]:
-        """The path below the directory, in its steps."""
+        """The names in the path from `directory` to the file, the file's own name last."""
         return tuple(os.path.relpath(self.path, self.directory).split(os.sep))
 
 
 def definition_directories(disk: Disk, surroundings: Surroundings, kind: str) -> list[DefinitionDirectory]:
-    """The directories of a kind: the organization's, the user's, then the nearest."""
+    """List the directories that may hold a kind of definition, such as "skills". The organization's comes
+    first, then the user's, then those from the folder upwards.
+    """
     folder, home = surroundings.folder, disk.real(surroundings.user_home)
     repository = find_working_tree(disk, folder)
     projects: list[DefinitionDirectory] = []
@@ -78,7 +82,9 @@ def definition_directories(disk: Disk, surroundings: Surroundings, kind: str) ->
 def markdown_files(
     disk: Disk, directories: list[DefinitionDirectory], problems: list[Problem]
 ) -> Iterator[DefinitionFile]:
-    """The Markdown files in and below directories, by their paths; each file and directory once."""
+    """Yield the Markdown files in and below directories, those of each directory sorted by path. A file or
+    directory that several links lead to comes once.
+    """
     visited: set[str] = set()
     for directory in directories:
         for path in sorted(_markdown_below(disk, directory.path, visited)):
@@ -89,7 +95,7 @@ def markdown_files(
 
 
 def plugin_files(disk: Disk, plugin: Plugin, kind: str, problems: list[Problem]) -> Iterator[DefinitionFile]:
-    """The Markdown files of a kind that a plugin has."""
+    """Yield the Markdown files in which a plugin defines a kind, such as "agents"."""
     for path in plugin.places(kind):
         if disk.is_file(path):
             directory = DefinitionDirectory(os.path.dirname(path), "user")
@@ -101,7 +107,7 @@ def plugin_files(disk: Disk, plugin: Plugin, kind: str, problems: list[Problem])
 def read_definition(
     disk: Disk, path: str, directory: DefinitionDirectory, problems: list[Problem]
 ) -> DefinitionFile:
-    """The fields and the text of a file."""
+    """Read a definition file. What is wrong with its front matter is added to `problems`."""
     text = disk.text(path) or ""
     matter, body = markdown.split_front_matter(text)
     read = read_matter(matter)
@@ -120,7 +126,7 @@ def read_definition(
 
 
 def not_heeded(path: str, message: str) -> Problem:
-    """A problem of a file's front matter."""
+    """Make a problem that says why a file's front matter does not count."""
     return Problem(path, Span(0, 3), NO_EFFECT, Severity.WARNING, message=message)
 
 

@@ -1,4 +1,5 @@
-"""Which session of Claude Code another one was forked from, and what it has of it; seen with 2.1.330.
+"""Finds the session of Claude Code that another one was forked from, and what the two share; seen with
+2.1.330.
 
 1. A fork begins with copies of its origin's records, which keep their uuids. `/branch` marks them
    (`forkedFrom`); `--fork-session` marks none, and keeps the marks of earlier branches.
@@ -35,14 +36,18 @@ _cut: set[str] = set()  # those that begin with a compaction
 
 
 class OriginRecords(NamedTuple):
-    """What a session shares with its origin: the uuids of records, and the origin's sums up to there."""
+    """What a fork shares with its origin: the uuids of records, and the usage and cost that the origin had
+    stated up to the fork.
+    """
 
     uuids: frozenset[str] = frozenset()
     usage: Usage | None = None
     cost_usd: float = 0.0
 
     def subtract_stated(self, usage: Usage, cost_usd: float, own_tokens: int) -> tuple[Usage, float]:
-        """Subtract what the origin stated, if the rest still covers the session's `own_tokens` (rule 3)."""
+        """Subtract the origin's usage and cost from a session's. Both stay unchanged if fewer tokens than the
+        session's `own_tokens` would remain (rule 3).
+        """
         if self.usage is None or usage.sent - self.usage.sent < own_tokens:
             return usage, cost_usd
         return subtract_usage(usage, self.usage), cost_usd - self.cost_usd
@@ -60,7 +65,9 @@ class _Record(NamedTuple):
 
 
 def note_root(path: str, record: ClaudeCodeRecord) -> None:
-    """Remember the first record of a session while its beginning is read."""
+    """Remember the first record of the session file `path` that has a uuid; later records change nothing.
+    Call it for each record while the beginning of the file is read.
+    """
     if record.uuid is not None and path not in _roots:
         if len(_roots) >= MOST_ROOTS:
             _roots.clear()
@@ -71,7 +78,9 @@ def note_root(path: str, record: ClaudeCodeRecord) -> None:
 
 
 def find_origins(paths: Iterable[str]) -> dict[str, str]:
-    """Map each session that is a fork of another of these to its origin, if their first records are known."""
+    """Map the path of each fork to the path of its origin, among these session files. A file whose first
+    record `note_root` was not told of is left out.
+    """
     families: dict[tuple[str, str], list[str]] = {}
     for path in paths:
         root = _roots.get(path)
@@ -87,7 +96,7 @@ def find_origins(paths: Iterable[str]) -> dict[str, str]:
 
 
 def find_origin(path: str) -> str | None:
-    """The id of the session that a file's session was forked from; None if it is not a fork."""
+    """Return the id of the session that a session was forked from, else None."""
     directory = dirname(path)
     try:
         changed = os.stat(directory).st_mtime_ns
@@ -102,7 +111,9 @@ def find_origin(path: str) -> str | None:
 
 
 def read_base(path: str, origin: str) -> OriginRecords:
-    """Read what a fork has of its origin. OSError if one of the files cannot be read."""
+    """Read what a fork shares with its origin; both are paths. Raise OSError if one of the files cannot be
+    read.
+    """
     own_records, origin_records = _records(path), _records(origin)
     uuids = _uuids(own_records) & _uuids(origin_records)
     end = _end_of(origin_records, uuids)
@@ -120,7 +131,9 @@ def read_base(path: str, origin: str) -> OriginRecords:
 
 
 def base_of(path: str, fork_of: str | None) -> OriginRecords:
-    """What a session shares with the session it was forked from; nothing if that is gone."""
+    """Read what a session shares with the session `fork_of`. Empty if `fork_of` is None or its file cannot be
+    read.
+    """
     if fork_of is None:
         return OriginRecords()
     try:
@@ -130,12 +143,14 @@ def base_of(path: str, fork_of: str | None) -> OriginRecords:
 
 
 def id_of(path: str) -> str:
-    """The id of the session that a file holds."""
+    """Return the id of the session that a file holds."""
     return basename(path).removesuffix(_SUFFIX)
 
 
 def link_forks(sessions: list[AssistantSession]) -> list[AssistantSession]:
-    """The sessions with their origins, and without what these have stated."""
+    """Return the sessions with `fork_of` set for forks. The origin's usage and cost are subtracted from a
+    fork's.
+    """
     origins = find_origins(session.path for session in sessions)
     return [
         _own_part(session, origins[session.path]) if session.path in origins else session

@@ -1,4 +1,4 @@
-"""Front matter as Claude Code reads it, of rules, skills, agents and output styles.
+"""Reads front matter as Claude Code does, for rules, skills, agents and output styles.
 
 1. What is no YAML is read once more, with each line `name: value` as quoted text whose value has one of
    `{}[]*&#!|>%@` or a colon, unless it is in quotes or a list; tabs that indent are two blanks then. What is
@@ -32,9 +32,10 @@ _TOOL = re.compile(r"(?:[^\s,(]|\([^)]*\)?)+")
 
 
 def read_matter(matter: str | None) -> Fields | None:
-    """The fields of front matter: empty without any, None if it cannot be read.
+    """Read the fields of front matter. They are empty if `matter` is None; the result is None if the text
+    cannot be read.
 
-    They have places only if they were read at once.
+    The fields have places only if the text was YAML as it stands, without the quotes of rule 1.
     """
     try:
         return NO_FIELDS if matter is None else read_fields(matter)
@@ -48,9 +49,9 @@ def read_matter(matter: str | None) -> Fields | None:
 
 
 def open_values(matter: str) -> Iterator[tuple[str, Span, str]]:
-    """Fields that are texts only since a quote or bracket at their beginning does not end (rule 1).
+    """Yield each field that counts as text only because its first quote or bracket is not closed (rule 1).
 
-    Each with the place of its value, and what ends it.
+    An item is the field's name, the place of its value, and the character that is missing.
     """
     read = read_matter(matter)
     for name, value in () if read is None or read.places else read.values.items():
@@ -64,12 +65,14 @@ def open_values(matter: str) -> Iterator[tuple[str, Span, str]]:
 
 
 def fields_of(matter: str | None) -> dict[str, Any]:
-    """The fields of front matter; none if it cannot be read."""
+    """Read the fields of front matter, by name. Empty if there is none or it cannot be read."""
     return (read_matter(matter) or NO_FIELDS).values
 
 
 def text_of(value: Any) -> str | None:
-    """A value that is shown as a text: numbers and switches, too, but no lists."""
+    """Return a field's value as the text that is shown: numbers and booleans become text. None for a blank
+    text, a list or an object.
+    """
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):
@@ -80,26 +83,30 @@ def text_of(value: Any) -> str | None:
 
 
 def is_true(value: Any) -> bool:
-    """Whether a value switches something on."""
+    """Whether Claude Code takes a value for true."""
     return not isinstance(value, (list, dict)) and str(value).strip().lower() in _TRUE
 
 
 def tool_names(value: Any) -> list[str]:
-    """The tools of a text or a list; what is in parentheses belongs to a name."""
+    """List the tools that a text or a list names; parentheses belong to the name before them. Empty if `*` is
+    among them.
+    """
     texts = [item for item in value if isinstance(item, str)] if isinstance(value, list) else [value]
     names = [name for text in texts if isinstance(text, str) for name in _TOOL.findall(text)]
     return [] if "*" in names else names
 
 
 def path_patterns(value: Any) -> tuple[str, ...]:
-    """The `paths` of a rule; empty if it has none, and so is always sent."""
+    """List the globs of a rule's `paths`. Empty if the rule has none, or only `**`: it is then sent with
+    every request.
+    """
     patterns = [pattern.removesuffix("/**") for pattern in _patterns(value)]
     patterns = [pattern for pattern in patterns if pattern]
     return () if all(pattern == "**" for pattern in patterns) else tuple(patterns)
 
 
 def matches_nothing(pattern: str) -> bool:
-    """Whether no file at all matches a line of a .gitignore."""
+    """Whether a line of a .gitignore cannot match any file."""
     steps = pattern.removeprefix("/").split("/")
     is_odd = (len(pattern) - len(pattern.rstrip("\\"))) % 2 == 1
     is_list = pattern.startswith("[") and pattern.endswith("]") and "*" in pattern

@@ -1,4 +1,5 @@
-"""The hooks of settings: which void the file, which Claude Code leaves out, and which never run or fail.
+"""Reports hooks that void the settings file, hooks that Claude Code leaves out, and hooks that never run or
+fail.
 
 1. Hooks of PreToolUse and PermissionRequest may guard what the file allows: one that cannot be loaded, or is
    declared outside of `hooks`, voids the file. Of other events the entry alone is left out.
@@ -42,9 +43,10 @@ _BUILT = frozenset({"node_modules", ".venv", "venv", "dist", "build", "target", 
 
 
 def hook_faults(document: JsonDocument, value: dict[str, Any], schema: dict[str, Any]) -> Iterator[Problem]:
-    """The hooks that cannot be loaded: `void` where the file is; else the entry is left out.
+    """Report hooks that cannot be loaded. The problem is `void` if Claude Code then ignores the whole file,
+    else it leaves out the entry alone.
 
-    `schema` is that of the settings.
+    `value` is what the file holds, `schema` the schema of Claude Code's settings.
     """
     guards = table()["guards"]
     holders = [((key,), member) for key, member in value.items() if key not in table()["noHooksIn"]]
@@ -90,7 +92,7 @@ def _event_faults(
 def check_hooks(
     document: JsonDocument, hooks: dict[str, Any], disk: Disk, where: Surroundings
 ) -> Iterator[Problem]:
-    """Hooks that are loaded and never run, or fail."""
+    """Report hooks that are loaded but never run, or whose command fails."""
     groups = [
         (event, indexed_group)
         for event, event_groups in hooks.items()
@@ -193,7 +195,10 @@ def _dead_condition(event: str, matcher: str, condition: str) -> str | None:
 def check_command(
     document: JsonDocument, pointer: Pointer, command: str, *, disk: Disk, where: Surroundings
 ) -> Iterator[Problem]:
-    """Report secrets, and a script that is of the project and does not exist, or cannot be executed."""
+    """Report secrets in a command, and a script in the project that does not exist or cannot be executed.
+
+    `pointer` leads to the command in the settings file.
+    """
     from nexus_context.assistants.permissions.shell import read_script  # with a grammar that few need
 
     script = read_script(command, dict.fromkeys(_FOLDERS, where.folder))

@@ -1,4 +1,5 @@
-"""What the author of a file meant, and Claude Code does not do: imports, front matter, links stored as text.
+"""Reports where Claude Code does not do what the author of a file meant: imports, front matter, links stored
+as text.
 
 1. An import that brings nothing is reported only if its word can be a path: packages (`@scope/name`),
    decorators and teams are left in the text as they stand.
@@ -55,10 +56,11 @@ _OF_OTHERS = {"globs": "Cursor", "alwaysApply": "Cursor", "applyTo": "GitHub Cop
 
 
 class WrittenImport(NamedTuple):
-    """An import: the file and its text that is sent, the word, and the path that it stands for.
+    """An import as it is written in a file. `path` is the importing file, `body` its text that is sent,
+    `target` the path that the import stands for.
 
-    `chain` are the files that led to it, the importing file is the last. `may_leave`: files outside of the
-    folder may be imported. `globs` are the `paths` of the rule that imports.
+    `chain` are the files that led to the import, the importing file last. `may_leave` is true if files
+    outside of the folder may be imported. `globs` are the `paths` of the rule that imports.
     """
 
     path: str
@@ -76,7 +78,7 @@ def _readable_path(path: str, folder: str) -> str:
 
 
 def check_import(disk: Disk, folder: str, written_import: WrittenImport) -> Iterator[Problem]:
-    """Report an import that brings nothing, or more than it seems to."""
+    """Report an import that adds nothing, or that brings something else than its author meant."""
     target, text = written_import.target, disk.text(written_import.path) or ""
     offset = len(text) - len(written_import.body)
     span = Span(written_import.token.span.start + offset, written_import.token.span.end + offset)
@@ -158,7 +160,7 @@ def check_matter(path: str, text: str, opening: str) -> Iterator[Problem]:
 
 
 def check_text(disk: Disk, path: str, *, is_rule: bool) -> Iterator[Problem]:
-    """Report what of a file does not count, or is not sent, and hardly meant so."""
+    """Report text and fields that Claude Code does not send or heed, where the author hardly meant that."""
     text = disk.text(path) or ""
     matter, body = split_front_matter(text)
     if matter is None:

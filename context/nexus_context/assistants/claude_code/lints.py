@@ -1,4 +1,5 @@
-"""What of Claude Code's settings has no effect, or another one than it seems: rules, modes, hooks, commands.
+"""Reports settings of Claude Code that have no effect, or another one than it seems: rules, modes, hooks,
+commands.
 
 Each check says only what the program was seen to do (2.1.330).
 """
@@ -33,7 +34,7 @@ _OPENINGS = {
 
 
 def check_settings(disk: Disk, settings: AssistantSettings) -> Iterator[Problem]:
-    """What is wrong with files that count."""
+    """Report what is wrong in the settings files that count, their rules, hooks and commands."""
     for file in settings.files:
         if file.document is None or not file.values:
             continue

@@ -1,4 +1,4 @@
-"""The file `.mcp.json` as Claude Code takes it: which of its servers it starts, and why not the others.
+"""Reads `.mcp.json` as Claude Code does: which of its servers are started, and why the others are not.
 
 1. The file is strict JSON with `mcpServers`; without that it brings no server.
 2. A server whose entry has a value of a wrong type is skipped, silently; the others start. An address needs
@@ -48,7 +48,9 @@ _MEANINGLESS = ("disabled", "enabled")
 
 
 class McpFile(msgspec.Struct, frozen=True):
-    """The servers of a file: its entries by name, and a sentence for each that is not started."""
+    """The servers of a file. `servers` maps each name to its entry, `skipped` the names that are not started
+    to a sentence that says why.
+    """
 
     servers: Mapping[str, Any] = {}
     skipped: Mapping[str, str] = {}
@@ -56,7 +58,9 @@ class McpFile(msgspec.Struct, frozen=True):
 
 
 def read_mcp_file(disk: Disk, path: str) -> McpFile:
-    """A `.mcp.json` or an organization's `managed-mcp.json`; without servers if there is none."""
+    """Read a `.mcp.json`, or the `managed-mcp.json` of an organization. A missing or empty file has no
+    servers.
+    """
     document = read_document(disk, path)
     if document is None or not document.text.strip():
         return McpFile()
@@ -76,7 +80,7 @@ def read_mcp_file(disk: Disk, path: str) -> McpFile:
 
 
 def check_unread_files(disk: Disk, folder: str) -> Iterator[Problem]:
-    """Report files with servers that no program reads."""
+    """Report files of the folder that list MCP servers although no program reads them."""
     for name in UNREAD_NAMES:
         path = os.path.join(folder, name)
         document = read_document(disk, path) if disk.is_file(path) else None

@@ -51,7 +51,7 @@ _LEFT_OUT = {
 
 
 def is_session(values: Sequence[Any]) -> bool:
-    """Whether JSON values are the lines of a session file: one with its marks is enough."""
+    """Whether values are the lines of a session file. One line that only Claude Code writes is enough."""
     return any(
         is_record(value)
         and "payload" not in value  # a line of Codex, whatever else it holds
@@ -68,7 +68,9 @@ def is_record(value: Any) -> bool:
 
 
 def convert(lines: Sequence[Record], report: Report, entire: bool) -> list[Conversation]:
-    """The session and those of its sub-agents; `entire` includes messages before compactions."""
+    """Convert the records of a session file: the session is one conversation, each of its sub-agents another.
+    With `entire`, the messages before a compaction are included.
+    """
     main: list[Record] = []
     agents: dict[str, list[Record]] = {}
     roots: dict[str, str] = {}  # uuid of a record → agent

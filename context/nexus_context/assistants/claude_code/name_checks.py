@@ -1,4 +1,4 @@
-"""Names in Claude Code's settings that are spelled almost like one that a file has.
+"""Reports names in Claude Code's settings that are spelled almost like one that a file has.
 
 Servers, skills and agents come from plugins and the account, too, so that a name which no file has may be
 right. One that differs from a file's by a letter or its case is reported: names are compared as a whole.
@@ -46,7 +46,9 @@ class _Use(NamedTuple):
 
 
 class FileNames:
-    """The names in the files around a folder, by the kind of thing they name; each kind is read once."""
+    """The names that files around a folder define, by kind, such as "skills". The files of a kind are read
+    once.
+    """
 
     def __init__(self, disk: Disk, where: Surroundings) -> None:
         self.disk = disk
@@ -54,7 +56,9 @@ class FileNames:
         self._names: dict[str, list[str]] = {}
 
     def near(self, kind: str, name: str) -> str | None:
-        """The name that a misspelt one means; None if a file has it, or if it may come from elsewhere."""
+        """Return the name that `name` probably misspells, else None. A name that a file defines, or that a
+        plugin or the account may bring, counts as right.
+        """
         if kind not in self._names:
             self._names[kind] = sorted(set(_names(self.disk, self.where, kind)))
         is_right = name in self._names[kind] or _OF_OTHERS.fullmatch(name) is not None
@@ -62,7 +66,7 @@ class FileNames:
 
 
 def check_names(disk: Disk, settings: AssistantSettings, names: FileNames) -> Iterator[Problem]:
-    """Report the names in settings that no file has, if a file has almost the same name."""
+    """Report names in settings that no file defines, if a file defines almost the same one."""
     for file in settings.files:
         if file.document is not None:
             yield from _check_uses(disk, file.document, file.values, names)

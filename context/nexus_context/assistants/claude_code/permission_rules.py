@@ -1,4 +1,4 @@
-"""The permission rules of Claude Code: which there are, and which tools and paths each covers.
+"""Reads the permission rules of Claude Code, and says which tools and paths each covers.
 
 1. A rule is `Tool` or `Tool(pattern)`; `Tool(*)` is `Tool`. In an untrusted folder the project's allow rules
    do not count.
@@ -37,11 +37,11 @@ _PROTECTED = re.compile(
 
 
 class PermissionSettings(msgspec.Struct, frozen=True):
-    """What the settings of a folder say of permissions, with the places that patterns are about.
+    """The permission rules in force in a folder, and the directories that their patterns refer to.
 
-    `bases` are the directories that `/x` stands for, by the path of the settings file. `roots` are those in
-    which files may be read without a question, without links. `real_path` resolves the links of a path.
-    `found` keeps the rules of each tool that was asked for.
+    `bases` maps the path of each settings file to the directory that `/x` in its rules starts from. Files in
+    `roots`, whose links are resolved, may be read without a question. `real_path` resolves the links of a
+    path. `found` is a cache: it keeps the rules of each tool that was asked for.
     """
 
     folder: str
@@ -54,7 +54,7 @@ class PermissionSettings(msgspec.Struct, frozen=True):
     found: dict[tuple[RuleKind, str], tuple[PermissionRule, ...]] = {}
 
     def matching(self, kind: RuleKind, tool: str) -> tuple[PermissionRule, ...]:
-        """The rules of a kind for a tool, whatever their patterns."""
+        """Return the rules of a kind that are about a tool, whatever their patterns."""
         tool_rules = self.found.get((kind, tool))
         if tool_rules is None:
             tool_rules = tuple(rule for rule in self.rules[kind] if covers_tool(rule, tool))
@@ -64,7 +64,9 @@ class PermissionSettings(msgspec.Struct, frozen=True):
     def covering(
         self, kind: RuleKind, tool: str, path: str, *, is_linked: bool = True
     ) -> list[PermissionRule]:
-        """The rules with a pattern that cover a path, or with `is_linked` the target of its links."""
+        """Return the rules with a pattern that covers a path. With `is_linked`, a rule that covers the target
+        of the path's links counts, too.
+        """
         paths = {path, self.real_path(path)} if is_linked else {path}
         return [
             rule
@@ -86,7 +88,9 @@ def read_permissions(
     trusted: bool = True,
     mode: str | None = None,
 ) -> PermissionSettings:
-    """The rules, the mode and the directories of settings; `mode` is that of the command line."""
+    """Read the rules, mode and directories of settings. `mode` is the one of the command line; it counts more
+    than those of files.
+    """
     where = settings.where
     rules: dict[RuleKind, list[PermissionRule]] = {kind: [] for kind in KINDS}
     modes, directories = ["default"], [where.folder]
@@ -122,7 +126,7 @@ def read_permissions(
 
 
 def covers_tool(rule: PermissionRule, tool: str) -> bool:
-    """Whether a rule is about a tool."""
+    """Whether a rule is about a tool, whatever its pattern."""
     if rule.tool == tool:
         return True
     if not tool.startswith("mcp__"):
@@ -136,7 +140,7 @@ def covers_tool(rule: PermissionRule, tool: str) -> bool:
 
 
 def is_protected(path: str) -> bool:
-    """Whether a file is asked about whatever allows an edit of it."""
+    """Whether Claude Code asks before it edits a file even if a rule allows that."""
     return _PROTECTED.fullmatch(path) is not None
 
 
@@ -158,7 +162,7 @@ def covers_path(rule: PermissionRule, path: str, settings: PermissionSettings) -
 
 
 def absolute_path(path: str, folder: str, user_home: str) -> str:
-    """A path as a shell in the folder takes it, without characters that no path has."""
+    """Return a path as a shell in the folder resolves it: `~` is the home. Null characters are removed."""
     path = path.replace("\0", "")
     if path == "~" or path.startswith("~/"):
         path = user_home + path[1:]
@@ -167,7 +171,7 @@ def absolute_path(path: str, folder: str, user_home: str) -> str:
 
 @functools.lru_cache(maxsize=4096)
 def wildcard(pattern: str) -> re.Pattern[str]:
-    """The pattern with `*` for any text."""
+    """Compile a pattern in which `*` stands for any text."""
     return re.compile(with_stars([re.escape(text) for text in pattern.split("*")], ".*"), re.DOTALL)
 
 

@@ -1,4 +1,4 @@
-"""What Claude Code does with a call of a tool: allow it, ask the user, or deny it. Seen in runs of 2.1.330.
+"""Decides whether Claude Code allows a call of a tool, asks the user, or denies it. Seen in runs of 2.1.330.
 
 1. Deny counts before ask, ask before allow, whatever file a rule is in; nothing narrows a deny.
 2. A deny of a whole tool takes it out of the request.
@@ -41,7 +41,7 @@ _OPEN_HOSTS = ("docs.python.org",)
 
 
 def decide(settings: PermissionSettings, call: ExplainedCall) -> Decision:
-    """The decision on a call."""
+    """Decide what Claude Code does with a call."""
     inputs = {name: _plain(str(value)) for name, value in call.inputs.items()}
     call, tool = replace(call, inputs=inputs), call.tool
     removing = next((rule for rule in settings.matching("deny", tool) if rule.pattern is None), None)

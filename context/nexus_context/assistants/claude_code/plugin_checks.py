@@ -1,4 +1,4 @@
-"""A folder that is a plugin of Claude Code: what keeps the plugin, or parts of it, from being loaded.
+"""Checks a folder that is a plugin of Claude Code: what keeps the plugin, or parts of it, from being loaded.
 
 1. `.claude-plugin/plugin.json` with a wrong type, or a path that does not begin with `./`, loads nothing.
 2. A path that does not exist, or leads out of the plugin, brings nothing; the rest is loaded.
@@ -29,7 +29,9 @@ _REFUSED = "Claude Code loads nothing of this plugin: "
 
 
 def check_plugin(disk: Disk, where: Surroundings, schema: dict[str, Any]) -> Iterator[Problem]:
-    """What is wrong with the plugin that a folder is; nothing if it is none. `schema` is that of settings."""
+    """Report what is wrong with the plugin in a folder, if the folder is one. `schema` is the schema of
+    Claude Code's settings.
+    """
     document = read_document(disk, os.path.join(where.folder, MANIFEST))
     if document is None:
         return

@@ -1,4 +1,4 @@
-"""Plugins of Claude Code that are on in a folder, and where their skills, commands, agents and styles are.
+"""Finds the plugins of Claude Code that are on in a folder, and their skills, commands, agents and styles.
 
 1. `enabledPlugins` of the settings turns on `name@marketplace`, in the order of its keys; the marketplace
    must be known, and the plugin installed for the user or for this folder. Of a marketplace that is a
@@ -27,9 +27,9 @@ _SKILLS_KEY = "@skills-dir"
 
 
 class Plugin(NamedTuple):
-    """A plugin that is on: its name, which comes before those of its skills, its directory and its manifest.
+    """A plugin that is on. `name` is put before the names of its skills; `root` is its directory.
 
-    `is_installed` is false for one in the user's skills.
+    `is_installed` is false if it is a directory in the user's skills.
     """
 
     name: str
@@ -38,7 +38,7 @@ class Plugin(NamedTuple):
     is_installed: bool = True
 
     def places(self, kind: str) -> list[str]:
-        """The files and directories of a kind."""
+        """List the files and directories that may define a kind, such as "skills". They need not exist."""
         value = self.manifest.get(KEYS[kind])
         named_paths = [value] if isinstance(value, str) else texts_of(value)
         usual_paths = [] if named_paths and kind not in _ADDED else [kind]
@@ -49,7 +49,7 @@ class Plugin(NamedTuple):
 
 
 def enabled_plugins(disk: Disk, settings: AssistantSettings) -> Iterator[Plugin]:
-    """The plugins that are on, in the order in which Claude Code lists what they have."""
+    """Yield the plugins that are on, in the order in which Claude Code lists their skills and commands."""
     config = config_directory(settings.where)
     enabled: dict[str, Any] = {}
     for value in settings.each("enabledPlugins"):

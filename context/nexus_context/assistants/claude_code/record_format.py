@@ -1,4 +1,4 @@
-"""Where reading the records of Claude Code can resume (`record_format`).
+"""Says where reading the records of Claude Code can resume (see `sessions.record_format`).
 
 1. The first record that follows has its parent among those with which the conversation ends before it
    (`parents`), the others have theirs among those that follow. Otherwise the user went back.

@@ -1,4 +1,5 @@
-"""A record of Claude Code; the format is that of 2.1.330, and older ones as far as they agree with it.
+"""Names the parts of a record of Claude Code; the format is that of 2.1.330, and older ones as far as they
+agree.
 
 1. Records form a tree: `parentUuid` names the record before. A compaction (`compact_boundary`) has no parent;
    it names the record before it apart (`logicalParentUuid`).
@@ -41,7 +42,7 @@ _SERVER_TOOLS = frozenset({"web_search_requests", "web_fetch_requests"})
 
 
 class ClaudeCodeRecord(SessionRecord):
-    """A record of a session, or of a sub-agent."""
+    """A line of the file of a session or of a sub-agent."""
 
     __slots__ = ()
 
@@ -95,7 +96,7 @@ class ClaudeCodeRecord(SessionRecord):
 
     @property
     def kind(self) -> Any:
-        """What the record is."""
+        """The `type` of the record, such as "assistant"; None if it has none."""
         kind = self.value.get("type")
         return kind if isinstance(kind, str) else None
 
@@ -105,17 +106,19 @@ class ClaudeCodeRecord(SessionRecord):
 
     @property
     def parent(self) -> str | None:
-        """The uuid of the record that it follows (rule 1)."""
+        """The uuid of the record before this one (rule 1); None if it names none."""
         return text_in(self.value, "logicalParentUuid" if self.is_root_compaction else "parentUuid")
 
     @property
     def is_root_compaction(self) -> bool:
-        """Whether it is a compaction that follows no record."""
+        """Whether the record is a compaction without `parentUuid`."""
         return self.value.get("parentUuid") is None and self.value.get("subtype") == "compact_boundary"
 
     @property
     def queue_operation(self) -> str | None:
-        """What happened to the texts that wait for the model."""
+        """What the record does with the user's texts that wait for the model, such as "enqueue". None if it
+        is not about them.
+        """
         return text_in(self.value, "operation") if self.kind == "queue-operation" else None
 
     @property
@@ -124,38 +127,42 @@ class ClaudeCodeRecord(SessionRecord):
 
     @property
     def agent(self) -> str | None:
-        """The sub-agent that it names as its own: by its id, or by the call that started it."""
+        """The id of the sub-agent that wrote the record, or else of the call that started it. None if the
+        record names neither.
+        """
         return text_in(self.value, "agentId") or text_in(self.value, "parent_tool_use_id")
 
     @property
     def is_sidechain(self) -> bool:
-        """Whether it is of a sub-agent."""
+        """Whether the record belongs to a sub-agent."""
         return self.value.get("isSidechain") is True or bool(self.value.get("parent_tool_use_id"))
 
     @property
     def is_summary(self) -> bool:
-        """Whether it is what a compaction made of the messages before."""
+        """Whether the record is the summary that a compaction wrote."""
         return self.value.get("isCompactSummary") is True
 
     @property
     def is_hidden(self) -> bool:
-        """Whether only the user sees it."""
+        """Whether the record is shown to the user alone, and not sent to the model."""
         return self.value.get("isVisibleInTranscriptOnly") is True and not self.is_summary
 
     @property
     def is_error(self) -> bool:
-        """Whether it is an error that Claude Code wrote in the model's name, or no answer at all."""
+        """Whether the record stands for an answer that the model did not give, such as an error."""
         return self.value.get("isApiErrorMessage") is True or self.message is None
 
     @property
     def message(self) -> dict[str, Any] | None:
-        """The message of a user or of an answer."""
+        """The message that the record holds, of the user or the model."""
         message = self.value.get("message")
         return message if isinstance(message, dict) else None
 
     @property
     def usage(self) -> dict[str, Any] | None:
-        """What the provider counted for an answer; errors in the model's name have none."""
+        """What the provider counted for an answer. None for errors that Claude Code wrote in the model's
+        name.
+        """
         usage = field(self.message, "usage")
         return usage if isinstance(usage, dict) and field(self.message, "model") != "<synthetic>" else None
 
@@ -166,13 +173,13 @@ class ClaudeCodeRecord(SessionRecord):
 
     @property
     def compact_metadata(self) -> dict[str, Any]:
-        """What is said about a compaction."""
+        """What the record says about a compaction, such as its trigger."""
         about = self.value.get("compactMetadata")
         return about if isinstance(about, dict) else {}
 
     @property
     def total_cost_usd(self) -> float | None:
-        """What the session has cost so far."""
+        """What the session has cost so far, in US dollars."""
         cost = self.value.get("totalCostUSD")
         if not isinstance(cost, int | float) or isinstance(cost, bool):
             return None
@@ -180,7 +187,7 @@ class ClaudeCodeRecord(SessionRecord):
 
     @property
     def model_usage(self) -> dict[str, dict[str, Any]]:
-        """The usage of the session so far, by model."""
+        """The usage of the session so far: each model → its counts."""
         models = self.value.get("modelUsage")
         items = models.items() if isinstance(models, dict) else ()
         return {name: usage for name, usage in items if isinstance(usage, dict)}
@@ -195,35 +202,35 @@ class ClaudeCodeRecord(SessionRecord):
 
     @property
     def stated_window(self) -> int | None:
-        """The size of the window that the program asked for; None if it does not say."""
+        """The size in tokens of the window that Claude Code asked for; None if the record does not say."""
         return MILLION if "[1m]" in (text_in(self.value, "requestedModel") or "").lower() else None
 
     @property
     def message_id(self) -> str | None:
-        """The id that the records of one answer share: that of the message, else that of the record."""
+        """The id that all records of one answer share: the id of the message, else the uuid of the record."""
         return text_in(self.message, "id") or self.uuid
 
     @property
     def content(self) -> Any:
-        """The content of its message: a text, or blocks."""
+        """The content of the record's message: a text, or a list of blocks."""
         return field(self.message, "content")
 
     @property
     def blocks(self) -> list[dict[str, Any]]:
-        """The blocks of its message; a text is one of them."""
+        """The blocks of the record's message. A content that is a text counts as one block."""
         content = self.content
         return [{"type": "text", "text": content}] if isinstance(content, str) else objects_in(content)
 
     @property
     def calls(self) -> list[str]:
-        """The ids of the tools' calls in an answer."""
+        """The ids of the tool calls in an answer. Empty for other records."""
         if self.kind != "assistant":
             return []
         return [str(block.get("id")) for block in self.blocks if block.get("type") == "tool_use"]
 
     @property
     def results(self) -> list[str]:
-        """The ids of the calls whose results it holds."""
+        """The ids of the calls whose results the record holds."""
         if self.kind != "user":
             return []
         blocks = objects_in(self.content)
@@ -231,14 +238,14 @@ class ClaudeCodeRecord(SessionRecord):
 
     @property
     def queued_command(self) -> dict[str, Any] | None:
-        """The attachment with what the user said while the model was busy."""
+        """The attachment with what the user wrote while the model was busy; None if the record has none."""
         attachment = self.value.get("attachment")
         is_queued = self.kind == "attachment" and field(attachment, "type") == "queued_command"
         return attachment if is_queued else None
 
     @property
     def has_message(self) -> bool:
-        """Whether it holds a message."""
+        """Whether the record holds a message of the user or the model."""
         if self.kind in ("user", "assistant"):
             return self.message is not None
         if self.kind == "system":

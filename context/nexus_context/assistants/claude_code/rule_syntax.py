@@ -1,4 +1,5 @@
-"""Permission rules as Claude Code reads them: which it leaves out, and which match nothing or too much.
+"""Parses permission rules as Claude Code does, and says which it leaves out and which match nothing or too
+much.
 
 1. A rule is `Tool` or `Tool(content)`, from the first parenthesis to the last, which ends the rule. `Tool(*)`
    is `Tool`. What its own check refuses is left out, and the file counts without it.
@@ -32,14 +33,18 @@ _FROM_ROOT = re.compile(
 
 
 class ParsedRule(NamedTuple):
-    """A rule: its tool by today's name, and what stands in its parentheses; None: every call of the tool."""
+    """A parsed rule. `tool` is the tool's present name; `content` stands in the parentheses, and is None if
+    the rule covers every call.
+    """
 
     tool: str
     content: str | None
 
 
 class RuleFault(NamedTuple):
-    """What is wrong with a rule; `reason` is a sentence or two. `meant` is a rule to write instead."""
+    """What is wrong with a rule: `reason` is one or two sentences. `meant` is the rule to write instead, if
+    one is known.
+    """
 
     effect: RuleEffect
     reason: str
@@ -59,20 +64,22 @@ class _Form(NamedTuple):
 
 @functools.cache
 def table() -> dict[str, Any]:
-    """The names and forms that Claude Code knows."""
+    """Read the tool names and rule forms that Claude Code knows (`lints.json`)."""
     value: dict[str, Any] = msgspec.json.decode(read_text(LINTS, limit=1 << 20).text or "")
     return value
 
 
 def parse_rule(text: str, kind: str) -> ParsedRule | None:
-    """Parse a text of `allow`, `ask` or `deny`; None if Claude Code leaves the rule out."""
+    """Parse a text of `allow`, `ask` or `deny`. Return None if Claude Code leaves the rule out."""
     parts = _split(text)
     fault = _fault(text, parts, kind) if len(text) <= LONGEST else None
     return None if parts is None or (fault is not None and fault.effect == "left-out") else _parsed(*parts)
 
 
 def rule_fault(text: str, kind: str) -> RuleFault | None:
-    """Explain what is wrong with a text of `allow`, `ask` or `deny`; None if the rule works as written."""
+    """Explain what is wrong with a text of `allow`, `ask` or `deny`. Return None if the rule works as
+    written.
+    """
     fault = _fault(text, _split(text), kind) if len(text) <= LONGEST else None
     is_right = fault is None or fault.meant is None or _fault(fault.meant, _split(fault.meant), kind) is None
     return fault if fault is None or is_right else fault._replace(meant=None)
@@ -80,17 +87,17 @@ def rule_fault(text: str, kind: str) -> RuleFault | None:
 
 @functools.cache
 def tool_names() -> frozenset[str]:
-    """The names of tools of its own, and what it calls them in rules."""
+    """List Claude Code's own tools, under their names and under the other names that rules may use."""
     return frozenset((*table()["tools"], *table()["aliases"]))
 
 
 def may_be_tool(name: str) -> bool:
-    """Whether there may be a tool: those of servers have any name."""
+    """Whether a tool of this name may exist. Tools of MCP servers may have any name with an underscore."""
     return name in tool_names() or "_" in name
 
 
 def near_tool(name: str) -> str | None:
-    """The tool that is meant by a name with other letters."""
+    """Return the tool that a misspelt name most likely means, else None."""
     names = sorted(tool_names())
     return next((tool for tool in names if tool.lower() == name.strip().lower()), meant(name, names))
 

@@ -1,4 +1,4 @@
-"""What Claude Code sends of a folder's files, by its own requests.
+"""Computes what Claude Code sends of a folder's files, by its own requests.
 
 1. Managed instructions, then the user's, then for each directory from the outermost down to the folder:
    `CLAUDE.md`, `.claude/CLAUDE.md`, the rules in `.claude/rules`, `CLAUDE.local.md`.
@@ -191,7 +191,7 @@ class _Walk:
 
 
 def read_claude_code(disk: Disk, settings: AssistantSettings) -> Sent:
-    """What Claude Code sends of a folder's files."""
+    """Compute what Claude Code sends of a folder's files: with every request, later, and never."""
     walk = _Walk(disk, settings)
     memories: list[_Memory] = []
     is_off = is_set(walk.settings.where, _DISABLED)

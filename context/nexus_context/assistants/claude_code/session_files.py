@@ -1,4 +1,5 @@
-"""Sessions of Claude Code; the format is that of 2.1.330, and older ones as far as they agree with it.
+"""Finds and reads sessions of Claude Code; the format is that of 2.1.330, and older ones as far as they agree
+with it.
 
 1. `$CLAUDE_CONFIG_DIR` or `~/.claude`, then `projects/<folder>/<session>.jsonl`. In the directory's name,
    each UTF-16 unit but ASCII letters and digits is a hyphen, and a long name is cut. The session's folder is
@@ -41,7 +42,9 @@ _SUFFIX = ".jsonl"
 
 
 def sources(place: Place, folder: Folders) -> Iterator[SessionSource]:
-    """The sessions of some folders, or all."""
+    """Yield the session files of some folders, or of all if `folder` is None. Files of sub-agents are left
+    out.
+    """
     for path, kind in entries(place, folder):
         if kind == "directory" or not path.endswith(_SUFFIX) or basename(path).startswith("agent-"):
             continue
@@ -51,7 +54,9 @@ def sources(place: Place, folder: Folders) -> Iterator[SessionSource]:
 
 
 def entries(place: Place, folder: Folders) -> Iterator[tuple[str, files.Entry]]:
-    """What is in the directories of some folders, with its kind; without one, of all."""
+    """Yield the path and kind of each entry in the session directories of some folders, or of all if `folder`
+    is None.
+    """
     root = root_of(place)
     for name, kind in files.list_directory(root) or ():
         if kind != "file" and _may_be_within(name, folder):
@@ -68,23 +73,25 @@ def _may_be_within(name: str, folder: Folders) -> bool:
 
 
 def root_of(place: Place) -> str:
-    """The directory that holds a directory for each folder."""
+    """Return the directory in which each folder has a directory for its sessions."""
     return join(place.environ.get("CLAUDE_CONFIG_DIR") or join(place.home, ".claude"), "projects")
 
 
 def watched(place: Place, folder: str) -> tuple[str, ...]:
-    """The directories where a folder's sessions appear."""
+    """Return the directories in which sessions of a folder appear, each with a separator at its end."""
     root = root_of(place)
     return join(root, directory_name(folder), ""), join(root, "")
 
 
 def directory_name(folder: str) -> str:
-    """How the name of the directory of a folder's sessions begins."""
+    """Return what the name of the directory for a folder's sessions begins with."""
     return re.sub(r"[^a-zA-Z0-9]", lambda match: "--" if match[0] > "\uffff" else "-", folder)[:LONGEST_NAME]
 
 
 def choose_folder(path: str, folders: Sequence[str]) -> str | None:
-    """Choose the folder of a session's or a sub-agent's file among those that its records name (rule 1)."""
+    """Choose the folder in which a session or sub-agent works from those that its records name (rule 1).
+    `path` is its file.
+    """
     for folder in dict.fromkeys(folders):
         if is_named_after(path, folder):
             return folder
@@ -92,7 +99,7 @@ def choose_folder(path: str, folders: Sequence[str]) -> str | None:
 
 
 def is_named_after(path: str, folder: str) -> bool:
-    """Whether the directory of a session's file has the name of a folder."""
+    """Whether the directory that holds a session's file is named after a folder."""
     return _is_name_of(_directory_of(path), folder)
 
 
@@ -119,7 +126,7 @@ def _existing_folder(name: str, parent: str) -> str | None:
 
 
 def read(path: str, folder: Folders) -> list[AssistantSession]:
-    """The session of a file; none if it works elsewhere or has no message."""
+    """Read the session of a file. Empty if it works in another folder or has no message."""
     titles: dict[int, str] = {}
     begin, complete = partial(_from_start, path, titles), partial(_from_end, titles)
     return read_file(path, folder, ClaudeCodeRecord, begin=begin, complete=complete, moves=True)

@@ -1,4 +1,4 @@
-"""The sessions of Claude Code, as Nexus reads and follows them."""
+"""Tells Nexus how to find, read and follow the sessions of Claude Code."""
 
 from typing import TYPE_CHECKING, Any
 

@@ -1,4 +1,5 @@
-"""The settings of Claude Code in a folder: of the user, the project, this machine, and the organization.
+"""Reads the settings of Claude Code in a folder: the user's, the project's, this machine's, the
+organization's.
 
 1. Files, the least important first: `settings.json` of the user's directory, `.claude/settings.json` and
    `.claude/settings.local.json` of the folder, and the organization's `managed-settings.json`. In a worktree
@@ -49,7 +50,7 @@ _RULES = ("allow", "ask", "deny")
 
 
 def read_settings(disk: Disk, surroundings: Surroundings) -> AssistantSettings:
-    """The settings in a folder."""
+    """Read the settings that hold in a folder, and what is wrong with their files."""
     files: list[AssistantSettingsFile] = []
     problems: list[Problem] = []
     for path, scope in _settings_places(disk, surroundings).items():
@@ -72,17 +73,19 @@ def read_settings(disk: Disk, surroundings: Surroundings) -> AssistantSettings:
 
 
 def config_directory(surroundings: Surroundings) -> str:
-    """The user's directory of Claude Code."""
+    """Return the directory of the user's settings, `~/.claude` unless `CLAUDE_CONFIG_DIR` names another."""
     return surroundings.environ.get("CLAUDE_CONFIG_DIR") or os.path.join(surroundings.user_home, ".claude")
 
 
 def managed_directory() -> str:
-    """The directory of an organization's files."""
+    """Return the directory in which an organization puts its settings on this system."""
     return MANAGED.get(sys.platform, "/etc/claude-code")
 
 
 def read_state(disk: Disk, surroundings: Surroundings) -> tuple[str, dict[str, Any]]:
-    """The path and the values of what Claude Code itself keeps, which may have megabytes."""
+    """Read `.claude.json`, in which Claude Code keeps its own state: its path and its values. The file may
+    have megabytes.
+    """
     is_moved = "CLAUDE_CONFIG_DIR" in surroundings.environ
     directory = config_directory(surroundings) if is_moved else surroundings.user_home
     path = os.path.join(directory, ".claude.json")
@@ -94,25 +97,27 @@ def read_state(disk: Disk, surroundings: Surroundings) -> tuple[str, dict[str, A
 
 
 def is_set(surroundings: Surroundings, name: str) -> bool:
-    """Whether a variable is switched on, as Claude Code takes it."""
+    """Whether Claude Code takes an environment variable for switched on."""
     return surroundings.environ.get(name, "").strip().lower() in ("1", "true", "yes", "on")
 
 
 def are_agent_hooks(value: Any) -> bool:
-    """Whether an agent with these hooks counts: those that guard calls must be valid."""
+    """Whether Claude Code accepts an agent that has these hooks. It drops the agent if a hook that guards
+    calls is not valid.
+    """
     hooks = {"hooks": value}
     return isinstance(value, dict | None) and not _refused(parse("", json.dumps(hooks)), hooks)
 
 
 def settings_schema() -> dict[str, Any]:
-    """The keys that a file may have."""
+    """Return the JSON Schema of a settings file. A value that breaks it voids the whole file."""
     schema: dict[str, Any] = _schema()["void"]
     return schema
 
 
 @functools.cache
 def keys_schema() -> dict[str, Any]:
-    """A schema of all keys of a file, with the values of hooks and of the keys that are checked singly."""
+    """Return a schema of all keys that a settings file may have, those of hooks among them."""
     schema = _schema()
     hooks = {name: hook_type["properties"] for name, hook_type in schema["hookTypes"].items()}
     hook = {
@@ -131,7 +136,7 @@ def keys_schema() -> dict[str, Any]:
 
 
 def hook_events() -> list[str]:
-    """The events that hooks may be of."""
+    """List the names of the events that hooks may be for."""
     return list(_schema()["hookEvents"])
 
 

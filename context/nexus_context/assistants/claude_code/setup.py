@@ -1,4 +1,4 @@
-"""What setup writes for Claude Code 2.1.330.
+"""Says what `nexus setup` writes for Claude Code 2.1.330.
 
 Hooks and the status line stand in `settings.json` of `~/.claude` (`CLAUDE_CONFIG_DIR`), or of `.claude` in
 the project; MCP servers of the user in `~/.claude.json` (with `CLAUDE_CONFIG_DIR`, `.claude.json` in it), of

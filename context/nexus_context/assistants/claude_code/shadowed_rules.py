@@ -1,4 +1,4 @@
-"""Permission rules of Claude Code that decide nothing, because another rule has decided before.
+"""Finds permission rules of Claude Code that decide nothing, because another rule has decided before.
 
 1. Deny counts before ask, ask before allow, whatever the files: a rule that one of these covers is shadowed.
    One of the user's that a project's file restricts is not reported: elsewhere it counts. An ask of some of
@@ -24,7 +24,7 @@ _END = "\0"  # no rule has it: what ends with it covers only what is equal
 
 
 class Shadow(NamedTuple):
-    """A rule, and the rule of a stronger or the same list that decides all of its calls first."""
+    """A rule that decides nothing, and the rule `by` which all of its calls are decided first."""
 
     rule: PermissionRule
     by: PermissionRule
@@ -46,7 +46,7 @@ class _Index(NamedTuple):
 
 
 def find_shadowed(settings: PermissionSettings) -> Iterator[Shadow]:
-    """The rules that decide nothing."""
+    """Yield the rules that decide nothing, each with the rule that decides instead."""
     order = {path: at for at, path in enumerate(settings.bases)}
     short: dict[RuleKind, list[PermissionRule]] = {
         kind: [rule for rule in rules if len(rule.text) <= LONGEST] for kind, rules in settings.rules.items()

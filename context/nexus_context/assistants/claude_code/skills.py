@@ -1,4 +1,4 @@
-"""Skills and commands of Claude Code: the line that is sent of each.
+"""Computes the line that Claude Code sends of each skill and command.
 
 1. A skill is a directory with a SKILL.md in a directory of skills; a command is a Markdown file in or below
    one of commands, whose name has the directories before it (`git:sync`). Of a directory with a SKILL.md in
@@ -113,7 +113,9 @@ def claude_skills(
     ignored: list[IgnoredFile],
     problems: list[Problem],
 ) -> Iterator[SentBlock]:
-    """The block of skills and commands, if there are any; Claude Code lists its own besides."""
+    """Yield the list of skills and commands that is sent, if there are any. Claude Code's own are not in it,
+    but take their share of its size.
+    """
     denied_rules = (rule for value in settings.each("permissions", "deny") for rule in value)
     if "Skill" in denied_rules:
         return
@@ -406,7 +408,7 @@ def _cut_problem(cut_lines: list[_Line], budget: int) -> Problem:
 
 
 def list_built_in_skills() -> list[str]:
-    """The names of the skills and commands that Claude Code itself lists."""
+    """List the names of the skills and commands that Claude Code itself brings."""
     return [*_own_lists()["skills"], *_own_lists()["late_skills"], *_own_lists()["commands"]]
 
 

@@ -1,4 +1,5 @@
-"""Records of Claude Code → steps; the format is that of 2.1.330, and older ones as far as they agree with it.
+"""Turns records of Claude Code into steps; the format is that of 2.1.330, and older ones as far as they
+agree.
 
 1. An answer is written as one record for each block (`answers`). Texts of a record that is written again
    count once.
@@ -43,7 +44,7 @@ IMAGE_UNITS = 1_500 * UNITS_PER_TOKEN
 
 
 class ClaudeCodeSteps:
-    """Turns the records of one file into steps. `is_agent`: the file is that of a sub-agent."""
+    """Turns the records of one file into steps. With `is_agent`, the file is a sub-agent's own."""
 
     def __init__(self, base: OriginRecords = OriginRecords(), *, is_agent: bool = False) -> None:  # noqa: B008 - frozen
         self._base = base
@@ -55,7 +56,7 @@ class ClaudeCodeSteps:
         self._version: tuple[int, ...] = ()
 
     def read(self, record: ClaudeCodeRecord) -> Iterator[Step | AgentStep]:
-        """The steps of a record."""
+        """Yield the steps of a record. Call it for each record in order."""
         agent = None
         if record.is_sidechain and not self._is_agent:
             agent = record.agent or record.session or "sub-agent"

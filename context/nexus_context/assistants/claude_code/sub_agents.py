@@ -1,4 +1,4 @@
-"""A session of Claude Code as it grows, with its sub-agents, which have files of their own beside its file.
+"""Follows a session of Claude Code as it grows, with its sub-agents, whose files lie beside the session's.
 
 1. The program's own sums include those of the sub-agents.
 2. Their files are in `<session>/subagents/` and directories below; versions before 2.1 have them beside the
@@ -33,7 +33,7 @@ _SUFFIX = ".jsonl"
 
 
 class FollowedClaudeCode(FollowedFile[ClaudeCodeRecord]):
-    """The session's file, and those of its sub-agents."""
+    """Follows a session's file and the files of its sub-agents."""
 
     def __init__(self, path: str, fork_of: str | None = None) -> None:
         super().__init__(path, ClaudeCodeRecord, lambda: ClaudeCodeSteps(base_of(path, fork_of)))
@@ -107,12 +107,12 @@ class FollowedClaudeCode(FollowedFile[ClaudeCodeRecord]):
 
 
 def agents_directory(path: str) -> str:
-    """Where Claude Code has the files of the sub-agents of a session's file."""
+    """Return the directory with the files of a session's sub-agents. `path` is the session's file."""
     return join(path.removesuffix(_SUFFIX), "subagents")
 
 
 def list_files(place: Place, folder: Folders) -> Iterator[str]:
-    """The files of the sessions of some folders, or of all, and of their sub-agents."""
+    """Yield the files of sessions and of their sub-agents in some folders, or in all if `folder` is None."""
     for path, kind in claude_code.entries(place, folder):
         if kind == "directory":
             yield from _list_agents(agents_directory(path), DEEPEST)
@@ -121,13 +121,13 @@ def list_files(place: Place, folder: Folders) -> Iterator[str]:
 
 
 def list_agents(path: str) -> Iterator[str]:
-    """The files of the sub-agents of a session's file."""
+    """Yield the files of a session's sub-agents. `path` is the session's file."""
     yield from _list_agents(agents_directory(path), DEEPEST)
     yield from _list_beside(path)
 
 
 def is_agent(path: str) -> bool:
-    """Whether a file is a sub-agent's."""
+    """Whether a file is a sub-agent's, by its name."""
     return basename(path).startswith(AGENT)
 
 

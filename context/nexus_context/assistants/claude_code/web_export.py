@@ -1,4 +1,4 @@
-"""Claude's data export (`conversations.json`): one conversation for each chat.
+"""Reads Claude's data export (`conversations.json`): each chat becomes one conversation.
 
 Source: exports of several years, as programs that read them describe them.
 
@@ -30,7 +30,7 @@ _BLOCKS = "of answers that no model reads, such as notes of the web page"
 
 
 def is_file(values: Sequence[Any]) -> bool:
-    """Whether a value is a chat of an export."""
+    """Whether any of the values is a chat of an export."""
     return any(map(is_record, values))
 
 
@@ -41,7 +41,7 @@ def is_record(value: Any) -> bool:
 
 
 def convert(records: Sequence[Record], report: Report, _entire: bool) -> list[Conversation]:
-    """One conversation for each chat."""
+    """Convert each chat to a conversation."""
     conversations = []
     for record in records:
         chat = record.value
