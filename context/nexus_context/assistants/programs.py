@@ -1,4 +1,4 @@
-"""The programs that Nexus knows. A new one is a room beside this module, and an entry in PROGRAMS.
+"""Lists the programs that Nexus knows. A new one is a room beside this module, and an entry in PROGRAMS.
 
 The modules of a room that others ask for, each imported when it is needed:
 
@@ -34,11 +34,11 @@ if TYPE_CHECKING:  # the rooms import what they need
 
 
 class Program(msgspec.Struct, frozen=True, kw_only=True):
-    """A program by its name in requests. `command` starts it.
+    """A program that Nexus knows. `name` is its name in requests, `command` starts it.
 
-    `client` is how the name begins, in lower case, that it gives itself as an MCP client. `marks` are files
-    and directories by which one sees that a project is set up for it. Of those in directories above a folder
-    it heeds `inherited` there, or all.
+    `client` is how the name that it gives itself as an MCP client begins, in lower case. `marks` are files
+    and directories that show that a project is set up for it. In a directory above the folder only the marks
+    in `inherited` count, or all if that is None.
     """
 
     name: str
@@ -52,56 +52,58 @@ class Program(msgspec.Struct, frozen=True, kw_only=True):
     has_permissions: bool = False
 
     def settings(self, disk: "Disk", surroundings: "Surroundings") -> "AssistantSettings":
-        """Its settings in a folder, as it computes them."""
+        """Read the settings of the program that hold in a folder."""
         settings: AssistantSettings = self._load("settings").read_settings(disk, surroundings)
         return settings
 
     @property
     def settings_schema(self) -> dict[str, Any]:
-        """The keys of its settings files as a JSON Schema, empty if they are not known."""
+        """The JSON Schema of the program's settings files, empty if their keys are not known."""
         schema: dict[str, Any] = self._load("settings").settings_schema()
         return schema
 
     @property
     def keys_schema(self) -> dict[str, Any]:
-        """As `settings_schema`, with all that is known of values that are checked one by one."""
+        """The JSON Schema of all known keys of the program's settings, also those that `settings_schema`
+        leaves out because they are checked one by one.
+        """
         module = self._load("settings")
         schema: dict[str, Any] = getattr(module, "keys_schema", module.settings_schema)()
         return schema
 
     @property
     def instructions(self) -> "InstructionReader":
-        """What it sends of a folder's files."""
+        """Reads what the program sends of a folder's files."""
         reader: InstructionReader = self._load("rules").INSTRUCTIONS
         return reader
 
     @property
     def servers(self) -> "ServerReader":
-        """The MCP servers of its settings."""
+        """Reads the MCP servers in the program's settings."""
         reader: ServerReader = self._load("mcp_servers").SERVERS
         return reader
 
     @property
     def sessions(self) -> "ProgramSessions":
-        """Its sessions, if it has any."""
+        """Finds and follows the program's sessions. Ask only if `has_sessions` is true."""
         sessions: ProgramSessions = self._load("sessions").SESSIONS
         return sessions
 
     @property
     def format_reader(self) -> "FormatReader":
-        """What reads the files of its sessions, if it has any."""
+        """Reads the files of the program's sessions. Ask only if `has_sessions` is true."""
         reader: FormatReader = self._load("messages").READER
         return reader
 
     @property
     def permissions(self) -> "PermissionReader":
-        """What it lets a model do, if that is known."""
+        """Reads what the program lets a model do. Ask only if `has_permissions` is true."""
         reader: PermissionReader = self._load("permissions").PERMISSIONS
         return reader
 
     @property
     def setup(self) -> "ProgramSetup":
-        """What `nexus setup` writes for it, if that knows it."""
+        """Says what `nexus setup` writes for the program. Ask only if `has_setup` is true."""
         setup: ProgramSetup = self._load("setup").SETUP
         return setup
 
@@ -192,7 +194,7 @@ WITH_SETUP: Mapping[str, Program] = {name: program for name, program in PROGRAMS
 
 
 def readable_programs(place: "Place") -> Mapping[str, Program]:
-    """The programs whose sessions Nexus may read: none if the user has turned that off.
+    """Return the programs whose sessions Nexus may read, by name. Empty if the user has turned that off.
 
     Whatever lists session files, or watches for them, asks this first.
     """

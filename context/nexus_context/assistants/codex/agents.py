@@ -1,4 +1,5 @@
-"""Roles of Codex for its agents: each has its name and description in the definition of a tool.
+"""Computes what Codex sends of its roles for agents: the name and description of each, in the definition of a
+tool.
 
 1. Each directory of settings has them in `agents/**/*.toml`, and its `config.toml` in `[agents.NAME]`, whose
    `config_file` may have another name and description; of several of a name the nearest counts.
@@ -42,7 +43,7 @@ _NEEDED = ("name", "description", "developer_instructions")
 def codex_agents(
     disk: Disk, settings: AssistantSettings, *, ignored: list[IgnoredFile], problems: list[Problem]
 ) -> Iterator[SentBlock]:
-    """The block of roles, if there are any."""
+    """Yield the list of roles that Codex sends, if there are any."""
     if settings.value("agents", "enabled") is False:
         return
     candidates = [role for file in reversed(settings.files) for role in _roles(disk, file, problems)]

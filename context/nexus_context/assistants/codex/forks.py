@@ -1,4 +1,4 @@
-"""Where the own part of a forked rollout of Codex begins; a sub-agent may be a fork, too.
+"""Finds where the own part of a forked rollout of Codex begins; a sub-agent may be a fork, too.
 
 1. A fork begins with the records of its origin, stamped anew, or with none of them (`history_base`). It has
    inherited them up to the last count of tokens (`token_count`) that the origin has, too. If the origin has
@@ -25,7 +25,9 @@ _MARKS = (b"token_count", b'"user"', b'"session_meta"')
 
 
 class ForkBase(msgspec.Struct, frozen=True):
-    """What a fork repeats of its origin: the number of token `counts`, the last sums, and its own prompt."""
+    """What a fork has inherited: the number of its `token_count` records that are the origin's, the origin's
+    last sums, and the fork's own first prompt.
+    """
 
     counts: int = 0
     sums: dict[str, Any] = {}
@@ -33,7 +35,7 @@ class ForkBase(msgspec.Struct, frozen=True):
 
 
 def list_rollouts(directory: str, depth: int = DEEPEST) -> Iterator[str]:
-    """The rollouts in a directory and below."""
+    """Yield the paths of the rollouts in a directory and below."""
     for name, kind in files.list_directory(directory) or ():
         path = join(directory, name)
         if kind == "directory":
@@ -45,7 +47,9 @@ def list_rollouts(directory: str, depth: int = DEEPEST) -> Iterator[str]:
 
 @lru_cache(maxsize=500)
 def find_rollout(path: str, thread: str) -> str | None:
-    """Find the rollout of a thread in the store that holds `path`."""
+    """Find the rollout of a thread in the store that holds `path`. Return its path, or None if there is
+    none.
+    """
     for name in ("sessions", "archived_sessions"):
         store_root, separator, _ = path.rpartition(f"/{name}/")
         if separator:
@@ -62,7 +66,9 @@ _bases: dict[tuple[str, str | None], ForkBase] = {}  # of forks with a request o
 
 
 def read_base(path: str, origin: str | None) -> ForkBase:
-    """Read what a fork has of its origin, whose file may be missing. OSError if a file cannot be read."""
+    """Read what the fork in the file `path` has inherited. If `origin` is None, it is what was stamped before
+    the fork was made; raise OSError if a file cannot be read.
+    """
     if (path, origin) in _bases:
         return _bases[path, origin]
     origin_keys = (
@@ -88,7 +94,7 @@ def read_base(path: str, origin: str | None) -> ForkBase:
 
 
 def sums_of(record: CodexRecord) -> dict[str, Any] | None:
-    """The tokens that a thread has counted so far, if a record states them."""
+    """Return the tokens that a thread has counted so far, if a record states them, else None."""
     sums = (
         field(record.payload, "info", "total_token_usage") if record.payload_kind == "token_count" else None
     )
@@ -96,7 +102,9 @@ def sums_of(record: CodexRecord) -> dict[str, Any] | None:
 
 
 def words_of(payload: Any) -> str | None:
-    """What the user wrote; Codex sends instructions and the environment in messages of the user, too."""
+    """Return what the user wrote in a message, else None. Codex also sends instructions and the environment
+    in the user's name.
+    """
     texts = (text(part.get("text")) for part in objects_in(field(payload, "content")))
     return next(
         (words for words in texts if words and not words.lstrip().startswith(("<", "# AGENTS.md"))), None

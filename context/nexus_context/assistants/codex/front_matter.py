@@ -1,4 +1,4 @@
-"""Front matter of a skill as Codex reads it.
+"""Reads the front matter of a skill as Codex does.
 
 1. It stands between a first line `---` and the next one, without a byte order mark; blanks around do not
    count.
@@ -22,7 +22,9 @@ _NULL = ("", "~", "null", "Null", "NULL")
 
 
 def skill_texts(text: str) -> dict[str, str | None] | None:
-    """The name and the description of a SKILL.md, each on one line; None if Codex refuses the file."""
+    """Return the `name` and `description` of a SKILL.md, each on one line. Return None if Codex refuses the
+    file.
+    """
     lines = text.split("\n")
     marks = [number for number, line in enumerate(lines) if line.strip() == "---"]
     if len(marks) < 2 or marks[0] != 0:

@@ -1,4 +1,4 @@
-"""The MCP servers that the settings of Codex name."""
+"""Reads the MCP servers that the settings of Codex name."""
 
 from collections.abc import Iterator
 

@@ -38,7 +38,7 @@ _ROLLED_BACK = "of turns that were taken back"
 
 
 def is_file(values: Sequence[Any]) -> bool:
-    """Whether values are the lines of a rollout; one mark is enough."""
+    """Whether values are the lines of a rollout. One line that only Codex writes is enough."""
     return any(
         _is_envelope(value) or _is_header(value) or _is_state(value) or _is_old(value) for value in values
     )
@@ -52,7 +52,9 @@ def is_record(value: Any) -> bool:
 
 
 def convert(records: Sequence[Record], report: Report, entire: bool) -> list[Conversation]:
-    """The session of a rollout."""
+    """Convert the records of a rollout to one conversation. With `entire`, the messages before a compaction
+    are included.
+    """
     rollout = _Rollout(report, entire)
     for record in records:
         for line in _lines(record):

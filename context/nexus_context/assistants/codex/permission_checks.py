@@ -1,4 +1,5 @@
-"""Rules for commands of Codex that decide nothing, because a stricter one covers them, or none counts.
+"""Reports rules for commands of Codex that decide nothing, because a stricter rule covers them or Codex takes
+no rule.
 
 `codex execpolicy check` (0.169.0) names all rules that match a command: the strictest one decides.
 """
@@ -19,7 +20,7 @@ _STRICTNESS: tuple[RuleKind, ...] = ("allow", "ask", "deny")
 
 
 def check_rules(disk: Disk, settings: AssistantSettings) -> Iterator[Problem]:
-    """Report the rules of a folder that decide nothing."""
+    """Report the rules that decide nothing, and the rule for which Codex takes none at all."""
     rules = read_rules(settings, disk)
     if rules.refused is not None:
         path, span, why = rules.refused

@@ -1,4 +1,4 @@
-"""The rules for commands in the `.rules` files of Codex.
+"""Reads the rules for commands in the `.rules` files of Codex.
 
 1. `*.rules` in `rules` beside each settings file that counts, by name. A file is a program in Starlark; what
    it says with calls of `prefix_rule` and `host_executable` with plain values is read here, as Codex does.
@@ -30,23 +30,24 @@ _ESCAPE = re.compile(r"\\[^nt\\'\"]")
 
 
 class CommandRule(NamedTuple):
-    """A `prefix_rule`: for each word of its pattern what may stand there."""
+    """A `prefix_rule`. `pattern` has, for each word, the words that may stand there."""
 
     pattern: tuple[tuple[str, ...], ...]
     rule: PermissionRule
 
     def covers(self, command: list[str]) -> bool:
-        """Whether a command begins with the pattern."""
+        """Whether the words of a command begin with the pattern."""
         return len(command) >= len(self.pattern) and all(
             word in words for word, words in zip(command, self.pattern, strict=False)
         )
 
 
 class CommandRules(NamedTuple):
-    """The rules of all files by the first word. `unread` is a file that says more than is read here.
+    """The rules of all files. `by_name` has them by the first word of their patterns.
 
-    `refused` is the place and reason of a rule for which Codex takes none. `executables` are the paths by the
-    names that rules about the name are for.
+    `executables` maps a name to the only paths that rules about the name cover; without an entry they cover
+    every path that ends with the name. `unread` is a file that may hold rules that are not read here.
+    `refused` is the path, place and reason of a rule for which Codex takes none.
     """
 
     by_name: dict[str, list[CommandRule]]
@@ -55,7 +56,7 @@ class CommandRules(NamedTuple):
     refused: tuple[str, Span, str] | None = None
 
     def covering(self, command: list[str]) -> list[CommandRule]:
-        """The rules that cover a command, in the order of the files."""
+        """List the rules that cover a command, in the order of the files."""
         if not command:
             return []
         rules = [rule for rule in self.by_name.get(command[0], ()) if rule.covers(command)]
@@ -74,7 +75,9 @@ class _UnreadError(Exception):
 
 
 def read_rules(settings: AssistantSettings, disk: Disk) -> CommandRules:
-    """The rules that count in a folder."""
+    """Read the rules that are in force in a folder. If one is not valid, there are none and `refused` says
+    why.
+    """
     rules = CommandRules({}, {})
     for file in settings.files:
         directory = os.path.join(os.path.dirname(file.path), "rules")

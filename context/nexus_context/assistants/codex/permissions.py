@@ -1,4 +1,4 @@
-"""What Codex does with a call of a tool: by its public source, and seen in runs of 0.169.0.
+"""Decides what Codex does with a call of a tool: by its public source, and seen in runs of 0.169.0.
 
 1. It runs commands and applies patches; it has no tools that read or fetch. Reading a file is `cat` here.
 2. A script of plain words joined with `&&`, `||`, `;`, `|` and lines is its commands. Any other, with a
@@ -47,10 +47,10 @@ _UNKNOWN = "It is not known what Codex does"
 
 
 class CodexPermissions(msgspec.Struct, frozen=True):
-    """What decides in a folder. `policy` is when Codex asks, `sandbox` where commands run.
+    """What decides in a folder. `policy` says when Codex asks, `sandbox` what commands may reach.
 
-    `settings` are the rules that stand for these two, if a file sets them. `roots` are the directories that
-    the sandbox can write to, without links; `has_network`: a command in it reaches the network.
+    `settings` are the settings that set these two, as rules. `roots` are the directories that the sandbox can
+    write to, with links resolved. `has_network` is true if a command in the sandbox reaches the network.
     """
 
     rules: CommandRules
@@ -67,7 +67,7 @@ class CodexPermissions(msgspec.Struct, frozen=True):
 
 
 def read_permissions(settings: AssistantSettings, disk: Disk) -> CodexPermissions:
-    """What the settings say of commands, patches and servers."""
+    """Read what the settings and `.rules` files say of commands, patches and servers."""
     where = settings.where
     base_files = [file for file in settings.files if file.scope in ("managed", "user")]
     trust = "trusted" if where.trusted else next(iter(trust_levels(disk, where, base_files)), "")
@@ -104,7 +104,7 @@ def read_permissions(settings: AssistantSettings, disk: Disk) -> CodexPermission
 
 
 def decide(settings: CodexPermissions, call: ExplainedCall) -> Decision:
-    """The decision on a call."""
+    """Decide what Codex does with a call."""
     if settings.has_profile:
         return Decision("asks", f"{_UNKNOWN} with profiles of permissions.")
     path = str(call.inputs.get("file_path", "")).replace("\0", "")

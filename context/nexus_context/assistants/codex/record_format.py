@@ -1,4 +1,4 @@
-"""Where reading the records of Codex can resume (`record_format`).
+"""Says where reading the records of Codex can resume (see `sessions.record_format`).
 
 1. Records that take turns back may take back what lies before.
 """

@@ -1,4 +1,6 @@
-"""A record of Codex: an envelope with `type` and `payload`; the format is that of 0.169.0."""
+"""Names the parts of a record of Codex, an envelope with `type` and `payload`; the format is that of
+0.169.0.
+"""
 
 from typing import Any, ClassVar
 
@@ -19,7 +21,7 @@ _ITEMS = frozenset({"message", "reasoning", "ghost_snapshot", "other"}) | OUTPUT
 
 
 class CodexRecord(SessionRecord):
-    """A record of a rollout."""
+    """A line of a rollout."""
 
     __slots__ = ()
 
@@ -46,7 +48,9 @@ class CodexRecord(SessionRecord):
 
     @property
     def parent_thread(self) -> str | None:
-        """The thread that started a sub-agent; versions before 0.169.0 have it in the source."""
+        """The id of the thread that started a sub-agent, else None. Versions before 0.169.0 have it in
+        `source`.
+        """
         spawn = field(field(self.payload, "source", "subagent"), "thread_spawn", "parent_thread_id")
         return text_in(self.payload, "parent_thread_id") or (spawn if isinstance(spawn, str) else None)
 
@@ -65,23 +69,23 @@ class CodexRecord(SessionRecord):
 
     @property
     def kind(self) -> str | None:
-        """What the record is."""
+        """The `type` of the record, such as "response_item"; None if it has none."""
         kind = self.value.get("type")
         return kind if isinstance(kind, str) else None
 
     @property
     def payload(self) -> dict[str, Any] | None:
-        """What it is an envelope of."""
+        """The object in the envelope; None if there is none."""
         payload = self.value.get("payload")
         return payload if isinstance(payload, dict) else None
 
     @property
     def payload_kind(self) -> str | None:
-        """What is in the envelope."""
+        """The `type` of the payload, such as "token_count"."""
         return text_in(self.payload, "type")
 
     @property
     def replacement(self) -> list[dict[str, Any]]:
-        """The items that a compaction left, instead of those before."""
+        """The items that a compaction put in place of all items before it."""
         history = field(self.payload, "replacement_history")
         return [item for item in history if isinstance(item, dict)] if isinstance(history, list) else []

@@ -1,4 +1,4 @@
-"""What Codex sends of a folder's files, by its own requests and its source.
+"""Computes what Codex sends of a folder's files, by its own requests and its source.
 
 1. The user's AGENTS.override.md, else AGENTS.md, in `$CODEX_HOME`, without white space around it.
 2. In each directory from the project's root down to the folder, the first that is a file: AGENTS.override.md,
@@ -77,7 +77,7 @@ ASSISTANT = Assistant(
 
 
 def read_codex(disk: Disk, settings: AssistantSettings) -> Sent:
-    """What Codex sends of a folder's files."""
+    """Compute what Codex sends of a folder's files: with every request, later, and never."""
     surroundings = settings.where
     home = codex_home(surroundings)
     ignored: list[IgnoredFile] = []

@@ -1,4 +1,5 @@
-"""Sessions of Codex; the format is that of 0.169.0, and older ones as far as they agree with it.
+"""Finds and reads sessions of Codex; the format is that of 0.169.0, and older ones as far as they agree with
+it.
 
 1. `$CODEX_HOME` or `~/.codex`, then `sessions/<year>/<month>/<day>/rollout-*.jsonl` and
    `archived_sessions/`, or `….jsonl.zst` of it. A file can have gigabytes: only its ends are read.
@@ -37,7 +38,9 @@ _MARK = re.compile(b"token_count|turn_context")  # in the records of which the e
 
 
 def sources(place: Place, folder: Folders) -> Iterator[SessionSource]:
-    """The sessions of some folders, or all."""
+    """Yield all rollouts. Reading one gives a session only if it works in `folder`; None stands for any
+    folder.
+    """
     root = root_of(place)
     for name in ("sessions", "archived_sessions"):
         for path in list_rollouts(join(root, name)):
@@ -47,12 +50,14 @@ def sources(place: Place, folder: Folders) -> Iterator[SessionSource]:
 
 
 def root_of(place: Place) -> str:
-    """The directory of Codex."""
+    """Return the directory in which Codex keeps its files."""
     return place.environ.get("CODEX_HOME") or join(place.home, ".codex")
 
 
 def watched(place: Place, _: str) -> Iterator[str]:
-    """The directories where a rollout may appear today in any time zone, and their parents for later days."""
+    """Yield the directories in which a rollout may appear today in any time zone, and the directories above
+    them.
+    """
     root = join(root_of(place), "sessions")
     yield join(root, "")
     for day in (-1, 0, 1):
@@ -63,7 +68,7 @@ def watched(place: Place, _: str) -> Iterator[str]:
 
 
 def read(path: str, folder: Folders) -> list[AssistantSession]:
-    """The session of a file; none if it works elsewhere."""
+    """Read the session of a rollout. Empty if it works in another folder."""
     begin = partial(_from_start, path)
     sessions = read_file(path, folder, CodexRecord, begin=begin, complete=_from_end, mark=_MARK)
     return [session if session.fork_of is None else _own_part(session) for session in sessions]
@@ -79,7 +84,9 @@ def _own_part(session: AssistantSession) -> AssistantSession:
 
 
 def base_of(session: AssistantSession) -> ForkBase:
-    """What a session has of its origin. OSError if its file cannot be read."""
+    """Read what a session has inherited from its origin, nothing if it is not a fork. Raise OSError if a file
+    cannot be read.
+    """
     if session.fork_of is None:
         return ForkBase()
     return read_base(session.path, find_rollout(session.path, session.fork_of))
@@ -130,7 +137,7 @@ def _from_end(session: AssistantSession, last_records: Iterable[CodexRecord]) ->
 
 
 def usage_of(values: Any) -> Usage | None:
-    """The usage of one request or of the session; None without one."""
+    """Read the token counts of one request or of a session. Return None if there are none."""
     if not isinstance(values, dict):
         return None
     cached, written = count(values, "cached_input_tokens"), count(values, "cache_write_input_tokens")

@@ -1,4 +1,4 @@
-"""The sessions of Codex, as Nexus reads and follows them."""
+"""Tells Nexus how to find, read and follow the sessions of Codex."""
 
 from collections.abc import Iterable, Iterator
 from os.path import join

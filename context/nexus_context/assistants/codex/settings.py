@@ -1,4 +1,4 @@
-"""The settings of Codex in a folder: the system's, the user's, and a trusted project's.
+"""Reads the settings of Codex in a folder: the system's, the user's, and a trusted project's.
 
 The types in `settings.schema.json` are those that Codex 0.169.0 names when it is given a value of another
 type, for each identifier in its program as a key of each table; a table is closed if no other is heeded
@@ -79,7 +79,7 @@ _WOULD_STOP = "In a folder that the user trusts, Codex does not start: "
 
 
 def read_settings(disk: Disk, surroundings: Surroundings) -> AssistantSettings:
-    """The settings in a folder."""
+    """Read the settings that hold in a folder, and what is wrong with their files."""
     user_path = os.path.join(codex_home(surroundings), "config.toml")
     base_layers = [_Layer(disk, SYSTEM_CONFIG, "managed"), _Layer(disk, user_path, "user")]
     base_files = tuple(layer.file for layer in base_layers)
@@ -107,7 +107,7 @@ def read_settings(disk: Disk, surroundings: Surroundings) -> AssistantSettings:
 
 
 def settings_schema() -> dict[str, Any]:
-    """The keys that a file may have."""
+    """Return the JSON Schema of a settings file."""
     return load_schema(SCHEMA)
 
 
@@ -283,19 +283,21 @@ def _is_variable(text: str) -> bool:
 
 
 def is_file_name(name: str) -> bool:
-    """Whether Codex takes a name of `project_doc_fallback_filenames`."""
+    """Whether Codex accepts a name in `project_doc_fallback_filenames`."""
     return bool(name.strip()) and name not in (".", "..") and "/" not in name
 
 
 def codex_home(surroundings: Surroundings) -> str:
-    """The user's directory of Codex."""
+    """Return the directory of the user's settings, `~/.codex` unless `CODEX_HOME` names another."""
     return surroundings.environ.get("CODEX_HOME") or os.path.join(surroundings.user_home, ".codex")
 
 
 def project_files(
     disk: Disk, surroundings: Surroundings, base_files: tuple[AssistantSettingsFile, ...]
 ) -> list[tuple[str, str]]:
-    """The directories of a project from its root down to the folder, each with the path of its settings."""
+    """List the directories from the project's root down to the folder, each with the path of the settings
+    file that it may have.
+    """
     user_path = os.path.join(codex_home(surroundings), "config.toml")
     root = project_root(disk, AssistantSettings(surroundings, base_files))
     chain = parents(surroundings.folder)
@@ -307,7 +309,7 @@ def project_files(
 
 
 def project_root(disk: Disk, settings: AssistantSettings) -> str:
-    """The directory that the project's files are read from."""
+    """Return the nearest directory that has a marker of a project's root, else the folder itself."""
     folder, value = settings.where.folder, settings.value("project_root_markers")
     markers = texts_of(value) if isinstance(value, list) else list(MARKERS)
     for directory in parents(folder) if markers else ():
@@ -317,14 +319,14 @@ def project_root(disk: Disk, settings: AssistantSettings) -> str:
 
 
 def is_trusted(disk: Disk, surroundings: Surroundings, base_files: tuple[AssistantSettingsFile, ...]) -> bool:
-    """Whether the user trusts the folder, so that its settings count."""
+    """Whether the user trusts the folder. Settings of a project count only then."""
     return surroundings.trusted or "trusted" in trust_levels(disk, surroundings, base_files)
 
 
 def trust_levels(
     disk: Disk, surroundings: Surroundings, base_files: Sequence[AssistantSettingsFile]
 ) -> list[str]:
-    """What the user's settings say of the folder, of its project and of its working tree."""
+    """List the trust levels that the user's settings give to the folder, its project and its working tree."""
     projects: Any = base_files[-1].values.get("projects")
     repository = find_working_tree(disk, surroundings.folder)
     root = project_root(disk, AssistantSettings(surroundings, tuple(base_files)))

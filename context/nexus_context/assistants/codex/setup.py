@@ -1,4 +1,4 @@
-"""What setup writes for Codex 0.169.0.
+"""Says what `nexus setup` writes for Codex 0.169.0.
 
 Hooks and MCP servers are tables in `~/.codex/config.toml` (`CODEX_HOME`), or in `.codex` of the project.
 Codex runs a hook only after the user has trusted it.

@@ -1,4 +1,4 @@
-"""Skills of Codex: what is sent of each is its name, its description and the path of its file.
+"""Computes what Codex sends of each skill: its name, its description and the path of its file.
 
 1. Codex lists its own skills besides, and shortens the paths by a table of directories; both are not part of
    what is counted here.
@@ -58,7 +58,9 @@ def codex_skills(
     later: list[LaterFile],
     problems: list[Problem],
 ) -> Iterator[SentBlock]:
-    """The block of skills, if there are any. `directories` lead from the project's root to the folder."""
+    """Yield the list of skills that Codex sends, if there are any. `directories` lead from the project's root
+    to the folder.
+    """
     if settings.value("skills", "include_instructions") is False:
         return
     agents = os.path.join(".agents", "skills")

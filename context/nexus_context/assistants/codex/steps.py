@@ -1,4 +1,5 @@
-"""Records of Codex → steps; the format is that of 0.169.0, and older ones as far as they agree with it.
+"""Turns records of Codex into steps; the format is that of 0.169.0, and older ones as far as they agree with
+it.
 
 1. The items of an answer come before its usage (`token_usage_record`, in older versions only `token_count`).
    They wait for it, because a request comes before its answer.
@@ -54,7 +55,9 @@ class CodexSteps:
         self._last: Usage | None = None
 
     def read(self, record: CodexRecord) -> Iterator[Step | AgentStep]:
-        """The steps of a record."""
+        """Yield the steps of a record. Call it for each record in order; the steps of an answer come with its
+        usage.
+        """
         kind, payload = record.kind, record.payload
         if payload is None:
             return
@@ -141,7 +144,7 @@ def _is_answer(step: Step) -> bool:
 
 
 def item_steps(payload: dict[str, Any]) -> Iterator[Step]:
-    """The steps of an item of a conversation."""
+    """Yield the steps of one item of a conversation, such as a message or a call."""
     kind, name = text(payload.get("type")), text(payload.get("id")) or ""
     if kind == "message":
         yield from _message(payload, name)

@@ -1,4 +1,4 @@
-"""The MCP servers that the settings of VS Code name."""
+"""Reads the MCP servers that the settings of VS Code name."""
 
 import os
 from collections.abc import Iterator

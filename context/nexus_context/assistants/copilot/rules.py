@@ -1,4 +1,4 @@
-"""What GitHub Copilot in VS Code reads of a folder's files, by its documentation.
+"""Computes what GitHub Copilot in VS Code reads of a folder's files, by its documentation.
 
 1. `.github/copilot-instructions.md`, and at the root of the workspace AGENTS.md, CLAUDE.md,
    .claude/CLAUDE.md and CLAUDE.local.md, with the user's ~/.claude/CLAUDE.md, with every request; no order
@@ -93,7 +93,7 @@ ASSISTANT = Assistant(
 
 
 def read_copilot(disk: Disk, settings: AssistantSettings) -> Sent:
-    """What Copilot sends of a folder's files."""
+    """Compute what Copilot sends of a folder's files: with every request, later, and never."""
     surroundings = settings.where
     instructions = _Instructions()
     for switch, names in ALWAYS_BY_SWITCH.items():

@@ -1,4 +1,4 @@
-"""The settings of VS Code that decide what GitHub Copilot reads, by its documentation.
+"""Reads the settings of VS Code that decide what GitHub Copilot reads, by its documentation.
 
 1. `settings.json` of the user, then `.vscode/settings.json` of the folder, whose values count; objects merge.
 2. `mcp.json` of the user and `.vscode/mcp.json`.
@@ -58,7 +58,7 @@ KNOWN = frozenset(
 
 
 def read_settings(disk: Disk, surroundings: Surroundings) -> AssistantSettings:
-    """The settings in a folder."""
+    """Read the settings that hold in a folder, and what is wrong with their files."""
     files: list[AssistantSettingsFile] = []
     problems: list[Problem] = []
     texts: dict[str, str] = {}
@@ -80,24 +80,24 @@ def read_settings(disk: Disk, surroundings: Surroundings) -> AssistantSettings:
 
 
 def settings_schema() -> dict[str, Any]:
-    """Nothing: which keys there are is not known."""
+    """Return an empty schema, because the keys of these settings are not known."""
     return {}
 
 
 def user_directory(surroundings: Surroundings) -> str:
-    """The directory of the user's settings."""
+    """Return the directory of the user's settings of VS Code on this system."""
     names = USER_DIRECTORIES.get(sys.platform, (".config", "Code", "User"))
     return os.path.join(surroundings.user_home, *names)
 
 
 def is_on(settings: AssistantSettings, switch: str) -> bool:
-    """Whether a switch of SWITCHES is on; what is neither true nor false does not count."""
+    """Whether a setting in SWITCHES is on. A value that is not a boolean does not count."""
     values = [value for value in settings.each(switch) if isinstance(value, bool)]
     return values[-1] if values else SWITCHES[switch]
 
 
 def instruction_locations(settings: AssistantSettings) -> list[str]:
-    """The directories or files of instructions that are on, as the settings name them."""
+    """List the directories or files of instructions that are on, as the settings write them."""
     locations = dict.fromkeys(DEFAULT_LOCATIONS, True)
     for value in settings.each(LOCATIONS):
         if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""The MCP servers that the settings of Cursor name."""
+"""Reads the MCP servers that the settings of Cursor name."""
 
 from collections.abc import Iterator
 

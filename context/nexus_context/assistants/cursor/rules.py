@@ -1,4 +1,4 @@
-"""What Cursor reads of a folder's files, by its documentation.
+"""Computes what Cursor reads of a folder's files, by its documentation.
 
 1. `.cursor/rules/**/*.mdc`: with `alwaysApply: true` every request, with `globs` those with a matching file,
    with a `description` alone where the model asks for it, else only where somebody names it. Of a rule that
@@ -58,7 +58,7 @@ ASSISTANT = Assistant(
 
 
 def read_cursor(disk: Disk, settings: AssistantSettings) -> Sent:
-    """What Cursor sends of a folder's files."""
+    """Compute what Cursor sends of a folder's files: with every request, later, and never."""
     surroundings = settings.where
     parts: list[SentPart] = []
     later: list[LaterFile] = []

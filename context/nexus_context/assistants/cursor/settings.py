@@ -1,4 +1,6 @@
-"""The settings of Cursor that Nexus knows: `mcp.json` and permissions of its CLI, by its documentation."""
+"""Reads the settings of Cursor that Nexus knows: `mcp.json` and permissions of its CLI, by its
+documentation.
+"""
 
 import os
 import re
@@ -32,7 +34,7 @@ _OF_OTHERS = {
 
 
 def read_settings(disk: Disk, surroundings: Surroundings) -> AssistantSettings:
-    """The settings in a folder."""
+    """Read the settings that hold in a folder, and what is wrong with their files."""
     form = ServerFile(
         "Cursor",
         "mcpServers",
@@ -60,7 +62,7 @@ def read_settings(disk: Disk, surroundings: Surroundings) -> AssistantSettings:
 
 
 def settings_schema() -> dict[str, Any]:
-    """Nothing: which keys there are is not known."""
+    """Return an empty schema, because the keys of these settings are not known."""
     return {}
 
 

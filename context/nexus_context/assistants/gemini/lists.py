@@ -1,4 +1,4 @@
-"""Skills and agents of Gemini CLI: what the system prompt has of each.
+"""Computes what the system prompt of Gemini CLI has of each skill and agent.
 
 `SkillManager`, `AgentRegistry` and `agentLoader` of its bundle (0.61.0):
 
@@ -55,7 +55,7 @@ _AGENTS = Preference("Gemini CLI", "agent", "Of one name the first file counts."
 def gemini_skills(
     disk: Disk, settings: AssistantSettings, *, ignored: list[IgnoredFile], problems: list[Problem]
 ) -> Iterator[SentBlock]:
-    """The block of skills, if there are any; Gemini CLI lists its own besides."""
+    """Yield the list of skills that is sent, if there are any. Gemini CLI's own skills are not in it."""
     if settings.value("skills", "enabled") is False:
         return
     skills = list(_skills(disk, settings, problems))
@@ -82,7 +82,7 @@ def gemini_agents(
     ignored: list[IgnoredFile],
     problems: list[Problem],
 ) -> Iterator[SentBlock]:
-    """The block of agents, if there are any; Gemini CLI lists its own besides."""
+    """Yield the list of agents that is sent, if there are any. Gemini CLI's own agents are not in it."""
     if settings.value("experimental", "enableAgents") is False:
         return
     folder = os.path.join(settings.where.folder, ".gemini", "agents")

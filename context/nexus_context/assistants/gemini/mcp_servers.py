@@ -1,4 +1,4 @@
-"""The MCP servers that the settings of Gemini CLI name."""
+"""Reads the MCP servers that the settings of Gemini CLI name."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any

@@ -23,7 +23,9 @@ def is_record(value: Any) -> bool:
 
 
 def convert(lines: Sequence[Record], report: Report, entire: bool) -> list[Conversation]:
-    """The conversation of a session's records."""
+    """Convert the records of a session to one conversation. With `entire`, what a compression dropped is
+    included.
+    """
     messages: dict[str, Record] = {}
     session = None
     for line in lines:
@@ -117,7 +119,7 @@ def _outcome(tokens: Any) -> Any:
 
 
 def is_file(values: Sequence[Any]) -> bool:
-    """Whether values are the lines of a session's file: its first one is enough."""
+    """Whether values are the lines of a session's file. Its first line is enough."""
     return any(text_in(value, "sessionId") is not None and "projectHash" in value for value in values)
 
 

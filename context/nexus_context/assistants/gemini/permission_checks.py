@@ -1,4 +1,4 @@
-"""Policies and lists of Gemini CLI that decide nothing, and names in them that nothing has.
+"""Reports policies and lists of Gemini CLI that decide nothing, and names in them that nothing has.
 
 By its bundle (0.61.0), which warns of names of tools in policies that are almost those of its own:
 
@@ -38,7 +38,7 @@ _LISTS = ("allowed", "confirmationRequired", "core", "exclude")
 
 
 def check_permissions(disk: Disk, settings: AssistantSettings) -> Iterator[Problem]:
-    """What is wrong with the policies and the lists of tools and servers in settings."""
+    """Report what is wrong with the policy files, and with the lists of tools and servers in settings."""
     for document, _ in policy_files(settings, disk):
         invalid_span = invalid_place(document)
         if invalid_span is not None:

@@ -1,4 +1,5 @@
-"""What Gemini CLI does with a call of a tool in a session with a user: by its bundle (0.61.0), and runs.
+"""Decides what Gemini CLI does with a call of a tool in a session with a user: by its bundle (0.61.0), and
+runs.
 
 1. The first rule that matches decides (`policies`); without any it asks. The folder is taken to be trusted.
 2. A rule without arguments allows or asks for a script as a whole; then each command in it, also in
@@ -54,8 +55,9 @@ _OUTCOMES: dict[str, Outcome] = {"allow": "allowed", "ask_user": "asks", "deny":
 class GeminiPermissions(msgspec.Struct, frozen=True):
     """The rules in a folder, and what else decides.
 
-    `roots` are the directories of which files may be read and written, without links; `servers` those of the
-    settings that are started. `found` keeps the rules of each tool that was asked for.
+    Files in `roots`, whose links are resolved, may be read and written. `servers` are the servers of the
+    settings that are started. `unread` is a policy file with a pattern that only Gemini CLI can read. `found`
+    is a cache: it keeps the rules of each tool that was asked for.
     """
 
     rules: tuple[PolicyRule, ...]
@@ -69,11 +71,15 @@ class GeminiPermissions(msgspec.Struct, frozen=True):
     found: dict[tuple[str, str | None], tuple[PolicyRule, ...]] = {}
 
     def deciding_rule(self, tool: str, server: str | None, arguments: str) -> PolicyRule | None:
-        """The rule that decides on a call."""
+        """Return the rule that decides on a call, None if no rule covers it. `arguments` is what
+        `write_arguments` gives.
+        """
         return next(self.matching(tool, server, arguments), None)
 
     def matching(self, tool: str, server: str | None, arguments: str) -> Any:
-        """The rules that cover a call; the first one decides."""
+        """Yield the rules that cover a call, the one that decides first. `arguments` is what
+        `write_arguments` gives.
+        """
         tool_rules = self.found.get((tool, server))
         if tool_rules is None:
             tool_rules = tuple(rule for rule in self.rules if rule.covers_tool(tool, server, self.mode))
@@ -91,7 +97,7 @@ class _Verdict(msgspec.Struct, frozen=True):
 
 
 def read_permissions(settings: AssistantSettings, disk: Disk) -> GeminiPermissions:
-    """What the settings and policies say."""
+    """Read what the settings and policy files say about calls."""
     rules, unread = read_rules(settings, disk)
     servers: dict[str, Any] = {}
     for values in settings.each("mcpServers"):
@@ -117,7 +123,7 @@ def read_permissions(settings: AssistantSettings, disk: Disk) -> GeminiPermissio
 
 
 def decide(settings: GeminiPermissions, call: ExplainedCall) -> Decision:
-    """The decision on a call."""
+    """Decide what Gemini CLI does with a call."""
     if settings.unread is not None:
         name = os.path.basename(settings.unread)
         return Decision(

@@ -1,4 +1,5 @@
-"""The policy rules of Gemini CLI: its own, those of `policies/*.toml`, and those that settings stand for.
+"""Reads the policy rules of Gemini CLI: its own, those of `policies/*.toml`, and those that settings stand
+for.
 
 1. A rule has a priority: the tier of its source (1 Gemini CLI, 4 the user, 5 the machine) and its own value
    in thousandths. The first that matches in the order of priorities decides.
@@ -43,9 +44,11 @@ _TABLES = str(Path(__file__).with_name("permissions.json"))
 
 
 class PolicyRule(NamedTuple):
-    """A rule. Commands begin with `prefix`, arguments match `pattern`; None stands for any.
+    """A policy rule. It covers commands that begin with `prefix`, or arguments that match `pattern`; None
+    stands for any.
 
-    `server` is the MCP server that it is about, `*` any. `rule` is None for one of Gemini CLI.
+    `server` is the MCP server that the rule is about, or `*` for any server. `rule` is None for a rule of
+    Gemini CLI's own.
     """
 
     tool: str
@@ -60,11 +63,13 @@ class PolicyRule(NamedTuple):
 
     @property
     def has_arguments(self) -> bool:
-        """Whether it is about some calls of its tool only."""
+        """Whether the rule covers only some calls of its tool."""
         return self.prefix is not None or self.pattern is not None
 
     def covers_tool(self, tool: str, server: str | None, mode: str) -> bool:
-        """Whether it is about a tool, whatever its arguments."""
+        """Whether the rule is about a tool in a mode, whatever the arguments of the call. `server` is None
+        for tools of no server.
+        """
         if (self.modes and mode not in self.modes) or (
             self.server is not None and (server is None or self.server not in ("*", server))
         ):
@@ -76,7 +81,7 @@ class PolicyRule(NamedTuple):
         return server is not None and self.tool == f"mcp_{server}_*"
 
     def covers_arguments(self, arguments: str) -> bool:
-        """Whether it is about the arguments, written as Gemini CLI writes them."""
+        """Whether the rule covers the arguments of a call, as `write_arguments` gives them."""
         if self.prefix is None:
             return self.pattern is None or self.pattern.search(arguments) is not None
         start = arguments.find(self.prefix)
@@ -89,7 +94,7 @@ class PolicyRule(NamedTuple):
 
 
 def write_arguments(arguments: dict[str, Any]) -> str:
-    """The arguments of a call as patterns see them."""
+    """Write the arguments of a call as the text that patterns are matched with."""
     pairs = (
         f"\0{json.dumps(name)}:{json.dumps(value, ensure_ascii=False)}\0"
         for name, value in sorted(arguments.items())
@@ -98,7 +103,9 @@ def write_arguments(arguments: dict[str, Any]) -> str:
 
 
 def read_rules(settings: AssistantSettings, disk: Disk) -> tuple[list[PolicyRule], str | None]:
-    """Read the rules in their order, and the path of a file with a pattern that only Gemini CLI can read."""
+    """Read all rules, the highest priority first. Also return the path of a file with a pattern that Python
+    cannot read, else None.
+    """
     rules, unread = list[PolicyRule](), None
     for document, tier in policy_files(settings, disk):
         try:
@@ -111,7 +118,7 @@ def read_rules(settings: AssistantSettings, disk: Disk) -> tuple[list[PolicyRule
 
 
 def policy_files(settings: AssistantSettings, disk: Disk) -> Iterator[tuple[TomlDocument, int]]:
-    """The files of policies, each with its tier."""
+    """Yield each policy file with its tier: 5 for the machine's, 4 for the user's."""
     user = os.path.join(home_directory(settings.where), ".gemini", "policies")
     for tier, directory in ((5, SYSTEM_POLICIES), (4, user)):
         for name, _ in disk.entries(directory):
@@ -120,7 +127,7 @@ def policy_files(settings: AssistantSettings, disk: Disk) -> Iterator[tuple[Toml
 
 
 def invalid_place(document: TomlDocument) -> Span | None:
-    """Where a file has what keeps all of it from being read; None if it is read."""
+    """Return the place of what keeps Gemini CLI from reading a policy file, None if it reads the file."""
     if document.failure is not None:
         return document.failure[0]
     rules = enumerate(_listed(document))
@@ -130,7 +137,7 @@ def invalid_place(document: TomlDocument) -> Span | None:
 
 @functools.cache
 def tables() -> dict[str, Any]:
-    """The tables built into Gemini CLI: its rules, its tools, and the commands that it considers safe."""
+    """Read what is built into Gemini CLI: its rules, its tools, and the commands that it considers safe."""
     read: dict[str, Any] = msgspec.json.decode(schema_text(_TABLES))
     return read
 
@@ -265,9 +272,10 @@ def _allowed(
 
 
 def list_entries(settings: AssistantSettings, keys: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
-    """Yield the texts at keys, each with a function that makes its rule of a kind.
+    """Yield each text of the list that settings have at `keys`, with a function that makes a rule of it. The
+    function gets the kind of rule.
 
-    Only the list in force counts, except that files join the lists of _JOINED.
+    Only the list in force is read, but the lists of all files if `keys` are in _JOINED.
     """
     effective_value = settings.value(*keys)
     for file in settings.files:

@@ -1,4 +1,4 @@
-"""Where reading the records of Gemini CLI can resume (`record_format`).
+"""Says where reading the records of Gemini CLI can resume (see `sessions.record_format`).
 
 1. Messages that replace others, and those that the user took back, may change what lies before: reading does
    not resume where such records follow.

@@ -1,4 +1,5 @@
-"""A record of Gemini CLI: a message, the session's first words, or a change; the format is that of 0.61.0.
+"""Names the parts of a record of Gemini CLI: a message, the session's first words, or a change; the format is
+that of 0.61.0.
 
 1. A message has an `id` and is written again as it grows; the last one counts.
 2. `{"$set": {"messages": […]}}` replaces all of them, `{"$rewindTo": id}` takes back that one and those
@@ -23,7 +24,7 @@ _KINDS = UNSENT | {"user", "gemini"}
 
 
 class GeminiRecord(SessionRecord):
-    """A record of a session."""
+    """A line of a session's file."""
 
     __slots__ = ()
 
@@ -36,7 +37,7 @@ class GeminiRecord(SessionRecord):
 
     @property
     def name(self) -> str | None:
-        """The id of the message that it is."""
+        """The id of the message that the record is; None if it is no message."""
         return text_in(self.value, "id")
 
     @property
@@ -45,17 +46,17 @@ class GeminiRecord(SessionRecord):
 
     @property
     def replaces_all(self) -> bool:
-        """Whether its messages replace all before."""
+        """Whether the messages in the record replace all messages before it."""
         return isinstance(field(self.value, "$set", "messages"), list)
 
     @property
     def rewinds(self) -> bool:
-        """Whether it takes messages back."""
+        """Whether the record takes back earlier messages."""
         return "$rewindTo" in self.value
 
     @property
     def messages(self) -> list[dict[str, Any]] | None:
-        """The messages in the record, each with an id; None if it is not a message and lists none."""
+        """The messages in the record that have an id. None if the record is no message and lists none."""
         if self.name is not None:
             return [self.value]
         message_list = (

@@ -1,4 +1,4 @@
-"""What Gemini CLI sends of a folder's files, by its own requests.
+"""Computes what Gemini CLI sends of a folder's files, by its own requests.
 
 1. ~/.gemini/GEMINI.md is part of the system prompt. GEMINI.md of each directory from the root of the project
    (`.git`) down to the folder, sorted by path, is part of the first user message. `context.fileName` of its
@@ -96,7 +96,7 @@ class _Walk(NamedTuple):
 
 
 def read_gemini(disk: Disk, settings: AssistantSettings) -> Sent:
-    """What Gemini CLI sends of a folder's files."""
+    """Compute what Gemini CLI sends of a folder's files: with every request, later, and never."""
     surroundings = settings.where
     context = _context_settings(settings)
     value = context.get("fileName")

@@ -1,4 +1,4 @@
-"""Which commands Gemini CLI takes for reading in the folder alone, and which for dangerous.
+"""Tells which commands Gemini CLI takes for only reading in the folder, and which for dangerous.
 
 A path escapes if it leads out of the folder, also through links, or has a variable. `tables` has the names.
 """
@@ -13,7 +13,7 @@ _SED = re.compile(r"(?:\d+,)?\d+p", re.ASCII)
 
 
 def is_dangerous(words: list[str]) -> bool:
-    """Whether Gemini CLI asks before a command, even if a rule without arguments allows it."""
+    """Whether Gemini CLI asks before it runs a command even if a rule without arguments allows it."""
     while words and words[0] == "sudo":
         words = words[1:]
     match words[:1]:
@@ -36,7 +36,7 @@ def is_dangerous(words: list[str]) -> bool:
 
 
 def only_reads(words: list[str], folder: str, user_home: str, disk: Disk) -> bool:
-    """Whether a command reads in the folder alone."""
+    """Whether Gemini CLI takes a command for one that only reads, and only in the folder."""
 
     def escapes(word: str) -> bool:
         return _escapes(word, folder, user_home, disk)

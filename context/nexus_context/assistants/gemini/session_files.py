@@ -1,4 +1,4 @@
-"""Sessions of Gemini CLI; the format is that of 0.61.0.
+"""Finds and reads sessions of Gemini CLI; the format is that of 0.61.0.
 
 1. `$GEMINI_CLI_HOME` or the user's home, then `.gemini/tmp/<project>/chats/session-*.jsonl`. The file
    `.project_root` in the project's directory names the folder. Sub-agents have `chats/<session>/<id>.jsonl`.
@@ -37,7 +37,7 @@ _CHATS = "chats"
 
 
 def sources(place: Place, folder: Folders) -> Iterator[SessionSource]:
-    """The sessions of some folders, or all."""
+    """Yield the session files of some folders, or of all if `folder` is None."""
     for path in list_files(place, folder):
         stamp = files.file_stamp(path)
         if stamp is not None:
@@ -45,7 +45,7 @@ def sources(place: Place, folder: Folders) -> Iterator[SessionSource]:
 
 
 def list_files(place: Place, folder: Folders) -> Iterator[str]:
-    """The files of the sessions of some folders, or of all, and of their sub-agents."""
+    """Yield the files of sessions and of their sub-agents in some folders, or in all if `folder` is None."""
     for project in _projects(place):
         if folder is None or is_within(_project_root(project), folder):
             yield from _chats(join(project, _CHATS), depth=1)
@@ -69,12 +69,14 @@ def _chats(directory: str, depth: int) -> Iterator[str]:
 
 
 def root_of(place: Place) -> str:
-    """The directory that holds a directory for each project."""
+    """Return the directory in which each project has a directory."""
     return join(place.environ.get("GEMINI_CLI_HOME") or place.home, ".gemini", "tmp")
 
 
 def watched(place: Place, folder: str) -> Iterator[str]:
-    """The directories where sessions of a folder appear, also those of projects that name no folder yet."""
+    """Yield the directories in which sessions of a folder appear. The directories of projects that name no
+    folder yet are among them.
+    """
     yield join(root_of(place), "")
     for project in _projects(place):
         project_root = _project_root(project)
@@ -85,12 +87,12 @@ def watched(place: Place, folder: str) -> Iterator[str]:
 
 
 def folder_of(path: str) -> str | None:
-    """The folder of a session's file."""
+    """Return the folder in which the session of a file works, None if its project names none."""
     return _project_root(dirname(_chats_of(path)))
 
 
 def parent_of(path: str) -> str | None:
-    """The session of a sub-agent's file; None for others."""
+    """Return the id of the session whose sub-agent wrote a file. Return None for the file of a session."""
     directory = dirname(path)
     return None if directory == _chats_of(path) else basename(directory)
 
@@ -105,7 +107,7 @@ def _project_root(directory: str) -> str | None:
 
 
 def read(path: str, folder: Folders) -> list[AssistantSession]:
-    """The session of a file; none if it works elsewhere."""
+    """Read the session of a file. Empty if it works in another folder."""
     begin = partial(_from_start, path)
     return read_file(path, folder, GeminiRecord, begin=begin, complete=_from_end)
 
@@ -147,7 +149,7 @@ def _from_end(session: AssistantSession, last_records: Iterable[GeminiRecord]) -
 
 
 def usage_of(tokens: Any) -> Usage | None:
-    """The usage of an answer; None if there is none."""
+    """Read the token counts of an answer. Return None if there are none."""
     if not isinstance(tokens, dict):
         return None
     cached = count(tokens, "cached")
@@ -159,12 +161,12 @@ def usage_of(tokens: Any) -> Usage | None:
 
 
 def texts_of(content: Any) -> list[str]:
-    """The texts of a message."""
+    """List the texts in the content of a message; blank ones are left out."""
     parts = content if isinstance(content, list) else [content]
     texts = (part.get("text") if isinstance(part, dict) else part for part in parts)
     return [words for words in texts if isinstance(words, str) and words.strip()]
 
 
 def is_prompt(words: str) -> bool:
-    """Whether a text of a message is the user's, and the model gets it."""
+    """Whether a text of a message is the user's own and is sent to the model."""
     return not words.lstrip().startswith((*COMMANDS, *ADDED, SNAPSHOT))

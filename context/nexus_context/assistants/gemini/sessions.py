@@ -1,4 +1,4 @@
-"""The sessions of Gemini CLI, as Nexus reads and follows them."""
+"""Tells Nexus how to find, read and follow the sessions of Gemini CLI."""
 
 from typing import TYPE_CHECKING, Any
 

@@ -1,4 +1,4 @@
-"""The settings of Gemini CLI in a folder, and its extensions, by its bundle (0.61.0).
+"""Reads the settings of Gemini CLI in a folder, and its extensions, by its bundle (0.61.0).
 
 1. Files, the least important first: the system's defaults, the user's, the folder's, the system's. Tables are
    joined, and of a value the last one counts.
@@ -99,13 +99,15 @@ _NAME = re.compile(r"[a-zA-Z0-9-]+")
 
 
 class GeminiExtension(msgspec.Struct, frozen=True):
-    """An extension that is on in the folder; `path` is that of its `gemini-extension.json`."""
+    """An extension that is on in the folder. `path` is its `gemini-extension.json`, `values` what that
+    holds.
+    """
 
     path: str
     values: Mapping[str, Any]
 
     def context_files(self, disk: Disk) -> Iterator[str]:
-        """Its instruction files that exist."""
+        """Yield the instruction files of the extension that exist."""
         names = self.values.get("contextFileName") or "GEMINI.md"
         for name in [names] if isinstance(names, str) else texts_of(names):
             path = os.path.join(os.path.dirname(self.path), name)
@@ -114,7 +116,7 @@ class GeminiExtension(msgspec.Struct, frozen=True):
 
 
 def read_settings(disk: Disk, surroundings: Surroundings) -> AssistantSettings:
-    """The settings in a folder."""
+    """Read the settings that hold in a folder, and what is wrong with their files."""
     files, problems, texts = [], list[Problem](), dict[str, str]()
     for path, scope in _settings_places(surroundings):
         text = disk.text(path)
@@ -147,17 +149,17 @@ def _combine(keys: Keys, less: list[Any], more: list[Any]) -> list[Any]:
 
 
 def settings_schema() -> dict[str, Any]:
-    """The keys that a file may have."""
+    """Return the JSON Schema of a settings file."""
     return load_schema(SCHEMA)
 
 
 def home_directory(surroundings: Surroundings) -> str:
-    """The directory with the user's `.gemini`."""
+    """Return the directory that holds the user's `.gemini`."""
     return surroundings.environ.get("GEMINI_CLI_HOME") or surroundings.user_home
 
 
 def read_extensions(disk: Disk, surroundings: Surroundings) -> Iterator[GeminiExtension]:
-    """The extensions that are on in a folder."""
+    """Yield the extensions that are on in a folder."""
     directory = os.path.join(home_directory(surroundings), ".gemini", "extensions")
     enablement = read_json(disk, os.path.join(directory, "extension-enablement.json"))
     for entry, _ in sorted(disk.entries(directory)):
@@ -171,7 +173,9 @@ def read_extensions(disk: Disk, surroundings: Surroundings) -> Iterator[GeminiEx
 
 
 def expand_variables(value: Any, environ: Mapping[str, str]) -> Any:
-    """Replace the variables in the texts of a value; a variable that is not set stays as written."""
+    """Replace the variables in all texts of a value. A variable that is not set becomes its default, or stays
+    as written.
+    """
     if isinstance(value, dict):
         return {key: expand_variables(item, environ) for key, item in value.items()}
     if isinstance(value, list):
@@ -263,7 +267,7 @@ def _hook_problems(document: JsonDocument, hooks: Any, events: Mapping[str, Any]
 
 
 def is_complete(server: Mapping[str, Any]) -> bool:
-    """Whether a server has a command or an address."""
+    """Whether a server's entry has a command or an address."""
     return any(isinstance(server.get(key), str) and server[key] for key in ("command", "url", "httpUrl"))
 
 

@@ -1,4 +1,4 @@
-"""What setup writes for Gemini CLI 0.61.0.
+"""Says what `nexus setup` writes for Gemini CLI 0.61.0.
 
 Hooks and MCP servers stand in `~/.gemini/settings.json`, or in `.gemini` of the project. Its `PreCompress`
 comes with every turn, so that it says nothing.

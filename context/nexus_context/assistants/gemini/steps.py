@@ -1,4 +1,4 @@
-"""Records of Gemini CLI → steps; the format is that of 0.61.0 (`gemini`).
+"""Turns records of Gemini CLI into steps; the format is that of 0.61.0 (`gemini`).
 
 1. A message is written again as it grows, and all of them when the history changes: each text, call, result
    and usage counts once.
@@ -40,7 +40,9 @@ class GeminiSteps:
         self._waiting: dict[str, Any] | None = None  # the answer whose usage has not come
 
     def read(self, record: GeminiRecord) -> Iterator[Step | AgentStep]:
-        """The steps of a record."""
+        """Yield the steps of a record. Call it for each record in order; the steps of an answer may come with
+        a later record.
+        """
         if record.name is not None:
             yield from self._message(record.value)
         elif record.messages:

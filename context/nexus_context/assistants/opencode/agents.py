@@ -1,4 +1,4 @@
-"""Agents of opencode: their files, the prompt of the one that runs, and the list of the others.
+"""Computes what opencode sends of its agents: the prompt of the one that runs, and the list of the others.
 
 `ConfigAgent.load`, `Agent.state` and `ToolRegistry.describeTask` of opencode 1.18.33:
 
@@ -38,7 +38,9 @@ UNDESCRIBED = "This subagent should only be called manually by the user."
 def read_agent_files(
     disk: Disk, directories: list[str], schema: Node
 ) -> Iterator[tuple[AssistantSettingsFile, list[Problem]]]:
-    """The files of agents and commands as settings, the least important first, each with what is wrong."""
+    """Yield each file of an agent or command as a settings file, with what is wrong with it. The least
+    important comes first.
+    """
     visits = Visits()
     for directory in directories:
         for key, folder in FOLDERS:
@@ -51,7 +53,7 @@ def read_agent_files(
 
 
 def prompt_blocks(values: dict[str, Any], files: tuple[AssistantSettingsFile, ...]) -> Iterator[SentBlock]:
-    """The prompt of the agent that runs, if the settings have one."""
+    """Yield the prompt of the agent that runs, if the settings give it one."""
     agent_name = running_agent(values)
     prompt = agents_of(values).get(agent_name, {}).get("prompt")
     if prompt:
@@ -60,7 +62,9 @@ def prompt_blocks(values: dict[str, Any], files: tuple[AssistantSettingsFile, ..
 
 
 def agent_blocks(values: dict[str, Any], files: tuple[AssistantSettingsFile, ...]) -> Iterator[SentBlock]:
-    """The list of the agents that the running one may call, without opencode's own."""
+    """Yield the list of the agents that the running one may call. opencode's own agents are in it only if the
+    settings describe them.
+    """
     agents = agents_of(values)
     parts = []
     for name in sorted(agents, key=alphabetical):
@@ -80,7 +84,9 @@ def agent_blocks(values: dict[str, Any], files: tuple[AssistantSettingsFile, ...
 
 
 def agents_of(values: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """The agents that settings name or change; those of `mode` are primary."""
+    """Return the agents that settings define or change: each name → its fields. Those defined in `mode` have
+    the mode "primary".
+    """
     modes = {name: {**agent, "mode": "primary"} for name, agent in values.get("mode", {}).items()}
     agents: dict[str, dict[str, Any]] = dict(values.get("agent", {}))
     for name, mode in modes.items():
@@ -89,13 +95,15 @@ def agents_of(values: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def running_agent(values: dict[str, Any]) -> str:
-    """The name of the agent that answers unless the user picks another."""
+    """Return the name of the agent that runs unless the user picks another."""
     chosen = values.get("default_agent")
     return chosen if isinstance(chosen, str) else "build"
 
 
 def permission_of(kind: str, name: str, values: dict[str, Any]) -> str:
-    """The action of the last rule on a skill or agent for the running agent: `allow`, `ask` or `deny`."""
+    """Return what the last matching rule for the running agent says of a skill or agent: `allow`, `ask` or
+    `deny`. `kind` is the permission, such as "task".
+    """
     action = "allow"
     for owner in (values, agents_of(values).get(running_agent(values), {})):
         switched = {tool: "allow" if on else "deny" for tool, on in owner.get("tools", {}).items()}

@@ -1,4 +1,4 @@
-"""A session of opencode as it grows: its database has rows that change."""
+"""Follows a session of opencode as it grows: its database has rows that change."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -20,7 +20,7 @@ MOST_ROWS = 20_000  # messages of a session, the last ones
 
 
 class FollowedDatabase:
-    """A session in the database. It is read again whenever its own row has changed."""
+    """A session in opencode's database. It is read again whenever it has changed."""
 
     agents: Sequence[SubAgent] | None = None
     agents_since: Callable[[float], Sum] | None = None
@@ -43,7 +43,9 @@ class FollowedDatabase:
         return self._session or session
 
     def advance(self) -> bool:
-        """Read the session again if the database changed; apsw.Error if it cannot be read."""
+        """Read the session again if it has changed; return whether it has. Raise apsw.Error if the database
+        cannot be read.
+        """
         stamp = files.file_stamp(self._path), files.file_stamp(f"{self._path}-wal")
         if stamp == self._stamp:
             return False

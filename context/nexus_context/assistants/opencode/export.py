@@ -1,4 +1,4 @@
-"""Sessions of opencode's database, in the form of `opencode export`, which `opencode.messages` reads.
+"""Reads sessions from opencode's database in the form of `opencode export`, which `opencode.messages` reads.
 
 A session has changed if its own time or that of one of its messages or parts has. All are read at one moment.
 """
@@ -30,9 +30,10 @@ _PARTS = "SELECT message_id, id, data FROM part WHERE session_id = ? ORDER BY me
 
 
 class ExportedSession(NamedTuple):
-    """A session. `changed` is when it was last written, in milliseconds; `size` in bytes.
+    """A session of the database. `changed` is when it was last written, in milliseconds since 1970; `size` is
+    in bytes.
 
-    It was forked from `fork_of`.
+    `parent` and `fork_of` are the ids of the sessions that it was started by and forked from.
     """
 
     id: str
@@ -53,10 +54,10 @@ def read_changed(
     *,
     chooses: Callable[[str, bytes], bool] | None = None,
 ) -> Iterator[ExportedSession]:
-    """The sessions that changed since `read`: the `changed` of each by id.
+    """Yield the sessions of some folders that have changed. `read` maps the id of a session to its `changed`
+    when it was last read.
 
-    `chooses` gets the id of each and the JSON of its parts, and says whether to read it.
-
+    `chooses` gets the id of a session and the JSON of its parts, and says whether to read it. Raise
     apsw.Error if the database cannot be read.
     """
     connection = opencode.connect(path)
@@ -75,7 +76,9 @@ def read_changed(
 
 
 def read_session(path: str, name: str) -> ExportedSession | None:
-    """One session; None if there is none. apsw.Error if the database cannot be read."""
+    """Read the session with the id `name`, None if there is none. Raise apsw.Error if the database cannot be
+    read.
+    """
     connection = opencode.connect(path)
     try:
         connection.execute("BEGIN")

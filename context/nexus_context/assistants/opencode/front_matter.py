@@ -1,4 +1,4 @@
-"""Front matter as opencode reads it: YAML, and once more with its lines as quoted texts if it is none.
+"""Reads front matter as opencode does: as YAML, and if it is none, once more with its lines as quoted texts.
 
 gray-matter, js-yaml 3 and `ConfigMarkdown.sanitize` of opencode 1.18.33:
 
@@ -27,7 +27,9 @@ _NAME = re.compile(r"^[ \t]*[\"']?([^\s:\"'#-][^:\r\n\"']*?)[\"']?[ \t]*:", re.M
 
 
 class MarkdownFile(NamedTuple):
-    """The fields of a file, None if it is left out; the places of their names; and its text, trimmed."""
+    """A file of a skill or an agent: its fields, the places of their names, and its text, trimmed. `fields`
+    is None if opencode leaves the file out.
+    """
 
     fields: dict[str, Any] | None
     places: Mapping[str, Span]
@@ -35,7 +37,7 @@ class MarkdownFile(NamedTuple):
 
 
 def read_markdown(text: str) -> MarkdownFile:
-    """A file of a skill or an agent."""
+    """Parse a file of a skill or an agent."""
     if not text.startswith("---") or text.startswith("----"):
         return MarkdownFile({}, {}, text.strip())
     start = text.find("\n") + 1 or len(text)

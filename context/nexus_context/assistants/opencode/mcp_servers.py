@@ -1,4 +1,4 @@
-"""The MCP servers that the settings of opencode name."""
+"""Reads the MCP servers that the settings of opencode name."""
 
 from collections.abc import Iterator
 from typing import Any

@@ -1,4 +1,4 @@
-"""Exports of opencode (`opencode export`), and lists of its messages.
+"""Reads exports of opencode (`opencode export`), and lists of its messages.
 
 Source: opencode `cli/cmd/export.ts`, `session/message-v2.ts`, and the types of its SDK.
 
@@ -41,7 +41,7 @@ _COMPACTED = "before the last compaction: its summary replaces them"
 
 
 def is_file(values: Sequence[Any]) -> bool:
-    """Whether a value is a session or a message of opencode."""
+    """Whether any of the values is a session or a message of opencode."""
     return any(map(is_record, values))
 
 
@@ -54,7 +54,9 @@ def is_record(value: Any) -> bool:
 
 
 def convert(records: Sequence[Record], report: Report, entire: bool) -> list[Conversation]:
-    """One conversation for each session, and one for loose messages."""
+    """Convert each session to a conversation, and all messages without a session to another. With `entire`,
+    the messages before a compaction are included.
+    """
     conversations = []
     loose = []
     for record in records:

@@ -1,4 +1,4 @@
-"""Permission rules of opencode that never decide, and names in its settings that nothing has.
+"""Reports permission rules of opencode that never decide, and names in its settings that nothing has.
 
 By the source in its binary (1.18.33), and runs of `opencode debug agent` and `opencode run`:
 
@@ -38,7 +38,9 @@ MOST_RULES = 400
 
 
 def check_permissions(disk: Disk, settings: AssistantSettings) -> Iterator[Problem]:
-    """What is wrong with the rules and names in settings that opencode starts with."""
+    """Report rules that never decide, and names that nothing has. Call it only for settings with which
+    opencode starts.
+    """
     values = settings.merged()
     agents = agents_of(values)
     has_plugins = bool(values.get("plugin")) or any(
@@ -83,7 +85,7 @@ def _covers_rule(by: OpencodeRule, rule: OpencodeRule) -> bool:
 
 
 def covers(pattern: str, other_pattern: str) -> bool:
-    """Whether `pattern` matches all that `other_pattern` matches; False if that is not known."""
+    """Whether `pattern` is known to match all that `other_pattern` matches."""
     texts = (
         (other_pattern, other_pattern.removesuffix(" *"))
         if other_pattern.endswith(" *")

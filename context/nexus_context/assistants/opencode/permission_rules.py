@@ -1,4 +1,4 @@
-"""The permission rules in settings of opencode, in the order in which it joins them (1.18.33)."""
+"""Reads the permission rules in settings of opencode, in the order in which it joins them (1.18.33)."""
 
 import functools
 import re
@@ -14,7 +14,7 @@ _SPECIAL = re.compile(r"[*?]")
 
 
 class OpencodeRule(NamedTuple):
-    """A permission rule. `file` is None for opencode's own rules."""
+    """A permission rule. `file` is the settings file that has it, None for opencode's own rules."""
 
     permission: str
     pattern: str
@@ -24,12 +24,14 @@ class OpencodeRule(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The rule as a decision names it."""
+        """The rule as a decision shows it."""
         return self.permission if self.pattern == "*" else f"{self.permission} {self.pattern}"
 
 
 def settings_rules(settings: AssistantSettings, agent: tuple[str, ...]) -> Iterator[OpencodeRule]:
-    """The rules of all files at the top, or of an agent, in the order in which opencode joins them."""
+    """Yield the rules of all files in the order in which opencode joins them. `agent` is empty for the rules
+    at the top of the settings, else it holds the name of the agent whose rules are meant.
+    """
     tools, rules = dict[str, Any](), dict[str, Any]()
     for file in settings.files:
         for key in ("agent", "mode") if agent else ("",):
@@ -72,7 +74,7 @@ def _items(values: Any) -> Any:
 
 
 def matches(pattern: str, text: str) -> bool:
-    """Whether a pattern of opencode covers a text: ` *` at its end may be nothing."""
+    """Whether a pattern of opencode matches a text. ` *` at its end also matches nothing."""
     if pattern == "*":
         return True
     special = _SPECIAL.search(pattern)

@@ -1,4 +1,4 @@
-"""What opencode does with a call of a tool: by the source in its binary (1.18.33), and runs.
+"""Decides what opencode does with a call of a tool: by the source in its binary (1.18.33), and runs.
 
 1. A rule has a permission, a pattern and an action; the first two may have `*` and `?`. The **last** rule
    that matches decides, whatever file or pattern it has; opencode asks if none does. Its own rules come
@@ -48,7 +48,7 @@ _NAME = re.compile(r"[^a-zA-Z0-9_-]")
 
 
 class OpencodePermissions(msgspec.Struct, frozen=True):
-    """The rules in a folder, the last one the most important, and where paths are taken from."""
+    """The rules in a folder, the most important last, and the directories that paths are compared with."""
 
     rules: tuple[OpencodeRule, ...]
     folder: str
@@ -58,7 +58,7 @@ class OpencodePermissions(msgspec.Struct, frozen=True):
     disk: Disk
 
     def matching(self, permission: str, subject: str) -> Iterator[OpencodeRule]:
-        """The rules that cover a subject; the first one decides."""
+        """Yield the rules that cover a subject, such as a command or a path. The first one decides."""
         return (
             rule
             for rule in reversed(self.rules)
@@ -67,7 +67,7 @@ class OpencodePermissions(msgspec.Struct, frozen=True):
 
 
 def read_permissions(settings: AssistantSettings, disk: Disk) -> OpencodePermissions:
-    """The rules of the agent that runs."""
+    """Read the rules that hold for the agent that runs."""
     where, values, tables = settings.where, settings.merged(), _tables()
     data = where.environ.get("XDG_DATA_HOME") or os.path.join(where.user_home, ".local", "share")
     places = {
@@ -100,7 +100,7 @@ def read_permissions(settings: AssistantSettings, disk: Disk) -> OpencodePermiss
 
 
 def decide(settings: OpencodePermissions, call: ExplainedCall) -> Decision:
-    """The decision on a call."""
+    """Decide what opencode does with a call."""
     permission, subject_name = _tables()["tools"].get(call.tool, ("", ""))
     subject = str(call.inputs.get(subject_name, "")).replace("\0", "")
     if call.tool.startswith("mcp__"):

@@ -1,4 +1,4 @@
-"""What opencode sends of a folder's files, by its own requests.
+"""Computes what opencode sends of a folder's files, by its own requests.
 
 1. The user's file: the first that exists of AGENTS.md in OPENCODE_CONFIG_DIR, else in the configuration
    directory, and ~/.claude/CLAUDE.md.
@@ -80,7 +80,7 @@ ASSISTANT = Assistant(
 
 
 def read_opencode(disk: Disk, settings: AssistantSettings) -> Sent:
-    """What opencode sends of a folder's files."""
+    """Compute what opencode sends of a folder's files: with every request, later, and never."""
     surroundings = settings.where
     ignored: list[IgnoredFile] = []
     files: dict[str, Scope] = {}

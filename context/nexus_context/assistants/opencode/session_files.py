@@ -1,4 +1,4 @@
-"""Sessions of opencode; the tables are those of 1.18.33.
+"""Finds and reads sessions of opencode; the tables are those of 1.18.33.
 
 1. `$XDG_DATA_HOME/opencode/opencode.db` and what `$OPENCODE_DB` names, by default in `~/.local/share`: SQLite
    in WAL mode, read as `read_only_database` says.
@@ -54,7 +54,9 @@ ORDER BY time_created DESC LIMIT 5"""
 
 
 def sources(place: Place, folder: Folders) -> Iterator[SessionSource]:
-    """The databases that there are."""
+    """Yield the databases that exist. Reading one gives its sessions in `folder`; None stands for all
+    folders.
+    """
     for path in _databases(place):
         stamp = files.file_stamp(path)
         if stamp is not None:
@@ -63,12 +65,12 @@ def sources(place: Place, folder: Folders) -> Iterator[SessionSource]:
 
 
 def root_of(place: Place) -> str:
-    """The directory of the database."""
+    """Return the directory of the database."""
     return join(place.environ.get("XDG_DATA_HOME") or join(place.home, ".local", "share"), "opencode")
 
 
 def watched(place: Place, _: str) -> tuple[str, ...]:
-    """The databases and their logs."""
+    """Return the paths of the databases and of their write-ahead logs."""
     return tuple(name for path in _databases(place) for name in (path, f"{path}-wal"))
 
 
@@ -80,7 +82,9 @@ def _databases(place: Place) -> tuple[str, ...]:
 
 
 def read(path: str, folder: Folders) -> list[AssistantSession]:
-    """The sessions of some folders, or all; apsw.Error if the database cannot be read."""
+    """Read the sessions of some folders, or of all if `folder` is None. Raise apsw.Error if the database
+    cannot be read.
+    """
     connection = connect(path)
     try:
         connection.execute("BEGIN")
@@ -91,14 +95,16 @@ def read(path: str, folder: Folders) -> list[AssistantSession]:
 
 
 def connect(path: str) -> apsw.Connection:
-    """A connection that only reads; apsw.Error if the database cannot be read (rule 1)."""
+    """Open a database for reading only (rule 1). Raise apsw.Error if it cannot be read."""
     return read_only_database.connect(path, owner="opencode", patience_ms=_PATIENCE_MS)
 
 
 def read_session(
     connection: apsw.Connection, path: str, name: str
 ) -> tuple[tuple[Any, ...] | None, AssistantSession | None]:
-    """Read values that change whenever the session does, and the session; None for both if it is missing."""
+    """Read the session with the id `name`, and values that change whenever it does. Both are None if there is
+    no such session.
+    """
     row = connection.execute(f"{_sessions(connection)} WHERE id = ?", (name,)).fetchone()
     if row is None:
         return None, None
@@ -107,7 +113,9 @@ def read_session(
 
 
 def find_origin(connection: apsw.Connection, name: str, created: int) -> str | None:
-    """The session that one created at that time (milliseconds) was forked from; None if it is not a fork."""
+    """Return the id of the session that `name` was forked from, None if it is not a fork. `created` is when
+    it was created, in milliseconds since 1970.
+    """
     origin, *_ = connection.execute(_ORIGIN, (name, created)).fetchone() or (None,)
     return origin
 
@@ -151,13 +159,13 @@ def _session(connection: apsw.Connection, path: str, row: tuple[Any, ...]) -> As
 
 
 def cost_of(message: dict[str, Any]) -> float:
-    """What an answer cost, in dollars; 0 if it does not say."""
+    """Return what an answer cost in US dollars, 0 if the message does not say."""
     cost = message.get("cost")
     return float(cost) if isinstance(cost, int | float) else 0.0
 
 
 def usage_of(value: Any) -> Usage:
-    """The usage of an answer."""
+    """Read the token counts of an answer."""
     tokens = value if isinstance(value, dict) else {}
     cache = tokens.get("cache")
     cached = cache if isinstance(cache, dict) else {}

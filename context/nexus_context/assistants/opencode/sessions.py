@@ -1,4 +1,4 @@
-"""The sessions of opencode, as Nexus reads and follows them."""
+"""Tells Nexus how to find, read and follow the sessions of opencode."""
 
 from collections.abc import Iterator
 

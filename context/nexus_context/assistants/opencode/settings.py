@@ -1,4 +1,4 @@
-"""The settings of opencode in a folder, as version 1.18.33 loads them.
+"""Reads the settings of opencode in a folder, as version 1.18.33 does.
 
 Its source can be read in its binary (`Config.loadInstanceState`); `opencode debug config` showed the same.
 
@@ -59,7 +59,7 @@ _NEXT = ("plugins", "providers", "websearch", "warming")
 
 
 def read_settings(disk: Disk, surroundings: Surroundings) -> AssistantSettings:
-    """The settings in a folder."""
+    """Read the settings that hold in a folder, and what is wrong with their files."""
     files: list[AssistantSettingsFile] = []
     problems: list[Problem] = []
     texts: dict[str, str] = {}
@@ -108,7 +108,7 @@ def _combine(keys: Keys, less: list[Any], more: list[Any]) -> list[Any]:
 
 
 def settings_schema() -> dict[str, Any]:
-    """The keys that a file may have."""
+    """Return the JSON Schema of a settings file."""
     return load_schema(SCHEMA)
 
 
@@ -136,7 +136,9 @@ def _agent_problems(settings: AssistantSettings) -> Iterator[Problem]:
 
 
 def instruction_entries(settings: AssistantSettings) -> Iterator[tuple[str, AssistantSettingsFile, Span]]:
-    """The entries of `instructions`, each with its file and its place; of the user's the last file's."""
+    """Yield each entry of `instructions` with its file and its place there. Of the user's files only the most
+    important one counts.
+    """
     home = config_home(settings.where)
     files = [file for file in settings.files if "instructions" in file.values]
     user_files = [file for file in files if os.path.dirname(file.path) == home]
@@ -149,13 +151,15 @@ def instruction_entries(settings: AssistantSettings) -> Iterator[tuple[str, Assi
 
 
 def config_home(surroundings: Surroundings) -> str:
-    """The user's directory of opencode."""
+    """Return the directory of the user's settings."""
     base = surroundings.environ.get("XDG_CONFIG_HOME") or os.path.join(surroundings.user_home, ".config")
     return os.path.join(base, "opencode")
 
 
 def config_directories(disk: Disk, surroundings: Surroundings) -> list[str]:
-    """The directories of its agents and skills, the least important first."""
+    """List the directories in which opencode looks for settings, agents and skills, the least important
+    first.
+    """
     chosen_path = surroundings.environ.get("OPENCODE_CONFIG_DIR")
     project_directories = (
         [] if is_on(surroundings, "OPENCODE_DISABLE_PROJECT_CONFIG") else directories(disk, surroundings)
@@ -168,14 +172,16 @@ def config_directories(disk: Disk, surroundings: Surroundings) -> list[str]:
 
 
 def directories(disk: Disk, surroundings: Surroundings) -> list[str]:
-    """From the folder up to the root of the working tree, or of the file system."""
+    """List the directories from the folder up to the root of the working tree. Without a repository, the list
+    goes up to the root of the file system.
+    """
     repository = find_working_tree(disk, surroundings.folder)
     chain = parents(surroundings.folder)
     return chain if repository is None else chain[: chain.index(repository.root) + 1]
 
 
 def is_on(surroundings: Surroundings, *names: str) -> bool:
-    """Whether one of some variables is set to `1` or `true`."""
+    """Whether one of these environment variables is `1` or `true`."""
     return any(surroundings.environ.get(name, "").lower() in ("1", "true") for name in names)
 
 

@@ -1,4 +1,4 @@
-"""Skills of opencode: the entry that is sent of each in its list of skills.
+"""Computes the entry of each skill in the list that opencode sends.
 
 `Skill.discovery` of opencode 1.18.33: `skills/**/SKILL.md` of `.claude` and `.agents` of the user and of
 each directory from the folder up to the working tree's root; `skill` and `skills` in the directories of its
@@ -45,7 +45,7 @@ def skill_blocks(
     *,
     problems: list[Problem],
 ) -> Iterator[SentBlock]:
-    """The block of skills, if there are any; opencode lists one of its own besides."""
+    """Yield the list of skills that is sent, if there are any. opencode's own skill is not in it."""
     entries: list[ListEntry] = []
     sources: dict[str, str] = {}  # the directory that opencode searches at once, by path
     own_directories = config_directories(disk, surroundings)

@@ -1,4 +1,4 @@
-"""Rows of opencode's database → steps; the tables are those of 1.18.33.
+"""Turns rows of opencode's database into steps; the tables are those of 1.18.33.
 
 1. A message of the assistant is one request, whose usage and cost are in its row and whose answer is in its
    parts. The results of its calls are in the same parts: they are sent with the next request.
@@ -35,7 +35,9 @@ KINDS = frozenset(
 
 
 class MessageParts(msgspec.Struct, frozen=True):
-    """A message with its parts, as in the database. `is_copy`: a fork has it of its origin."""
+    """A message and its parts, as the database has them. `is_copy` is true if a fork copied it from its
+    origin.
+    """
 
     id: str
     data: dict[str, Any]
@@ -44,12 +46,12 @@ class MessageParts(msgspec.Struct, frozen=True):
 
     @property
     def kinds(self) -> list[str]:
-        """The kinds of its parts."""
+        """The kind of each part, such as "text"."""
         return [str(part.get("type")) for part in self.parts]
 
 
 def steps_of(rows: Iterable[MessageParts]) -> Iterator[Step]:
-    """The steps of a session's messages, oldest first."""
+    """Yield the steps of a session's messages. `rows` are the messages, oldest first."""
     for row in rows:
         if row.data.get("role") == "assistant":
             yield from _answer(row)

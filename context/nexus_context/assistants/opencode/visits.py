@@ -11,7 +11,9 @@ DEEPEST = 8  # directories that `**` stands for
 
 
 class Visits:
-    """Directory entries that the globs of one profile may look at; `ended` once there were more."""
+    """Counts the directory entries that the globs of one profile look at. Once there are too many, walks stop
+    and `ended` is true.
+    """
 
     def __init__(self) -> None:
         self.remaining = MOST_VISITS

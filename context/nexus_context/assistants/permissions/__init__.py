@@ -1,1 +1,1 @@
-"""What an assistant may do: the decision on a call, and what its rules are about."""
+"""Decides what an assistant does with a call, and says what its permission rules are about."""

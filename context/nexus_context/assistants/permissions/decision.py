@@ -1,4 +1,4 @@
-"""A call of a tool, and what an assistant's settings say of it."""
+"""Defines a call of a tool, and what an assistant's settings say of it."""
 
 from collections.abc import Callable
 from typing import Any, Literal
@@ -14,14 +14,18 @@ RuleKind = Literal["allow", "ask", "deny"]
 
 
 class ExplainedCall(msgspec.Struct, frozen=True):
-    """A call that a model makes. `inputs` are the arguments under the names of the tool."""
+    """A call that a model makes. `inputs` are the arguments: each name that the tool gives an argument → its
+    value.
+    """
 
     tool: str
     inputs: dict[str, Any] = {}
 
 
 class PermissionRule(msgspec.Struct, frozen=True):
-    """A rule of a settings file. `pattern` is what stands in its parentheses; None: each call of the tool."""
+    """A permission rule of a settings file. `pattern` is the text in its parentheses; None if the rule covers
+    each call of the tool.
+    """
 
     kind: RuleKind
     text: str
@@ -32,10 +36,11 @@ class PermissionRule(msgspec.Struct, frozen=True):
 
 
 class Decision(msgspec.Struct, frozen=True):
-    """The decision on a call. `reason` is a sentence; `rule` is the deciding rule, if there is one.
+    """What an assistant does with a call. `reason` is a sentence; `rule` is the rule that decides, if one
+    does.
 
-    `is_offered` is false if the model is not even told of the tool. `shadowed` are the rules that would say
-    something else, and do not count beside this one. `part` is the command of a script that decides.
+    `is_offered` is false if the model is not even told of the tool. `shadowed` are rules that would decide
+    otherwise if `rule` did not come first. `part` is the command of a script that decides.
     """
 
     outcome: Outcome
@@ -50,9 +55,10 @@ NOT_STARTED = Decision("denied", "The program does not start with these settings
 
 
 class PermissionReader(msgspec.Struct, frozen=True):
-    """Decides on calls as a program does: `read` its permissions from settings, `decide` on a call.
+    """Decides on calls as a program does: `read` takes its permissions from settings, `decide` decides on one
+    call.
 
-    `version` is that of the program that was asked.
+    `version` is the version of the program that was observed.
     """
 
     version: str

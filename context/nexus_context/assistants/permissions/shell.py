@@ -1,4 +1,5 @@
-"""A script of Bash as a list of its simple commands, wherever they stand: in pipelines, substitutions, loops.
+"""Parses a script of Bash into a list of its simple commands, wherever they stand: in pipelines,
+substitutions, loops.
 
 1. The grammar is tree-sitter's.
 2. A word is its text after quotes are taken away. One whose text only the shell knows has none. A word that
@@ -43,9 +44,11 @@ _BRACES = re.compile(r"(?<!\$)\{[^{}\s]*(?:,|\.\.)[^{}\s]*\}")
 
 
 class ShellWord(msgspec.Struct, frozen=True):
-    """A word of a command: as it is written, and its text; None if only the shell knows that.
+    """A word of a command. `raw` is the word as written; `text` is its text, None if only the shell knows
+    that.
 
-    `has_variable`: it has one that is not known. `is_glob`: the shell may put names of files in its place.
+    `has_variable` is true if the word has a variable whose text is not known. `is_glob` is true if the shell
+    may put names of files in its place.
     """
 
     raw: str
@@ -55,7 +58,9 @@ class ShellWord(msgspec.Struct, frozen=True):
 
 
 class Redirection(msgspec.Struct, frozen=True):
-    """A file that a command reads from or writes to. Duplicates of descriptors are left out."""
+    """A file that a command reads from or writes to. Redirections to other descriptors (`2>&1`) are
+    left out.
+    """
 
     writes: bool
     target: ShellWord
@@ -64,7 +69,7 @@ class Redirection(msgspec.Struct, frozen=True):
 class ShellCommand(msgspec.Struct, frozen=True):
     """A simple command. `raw` is its text without assignments and redirections.
 
-    `inside` are the constructs around it.
+    `inside` are the constructs around it, such as a loop.
     """
 
     raw: str
@@ -74,14 +79,15 @@ class ShellCommand(msgspec.Struct, frozen=True):
 
     @property
     def name(self) -> str | None:
-        """The text of its first word."""
+        """The text of the first word. None if there is no word, or only the shell knows its text."""
         return self.words[0].text if self.words else None
 
 
 class ShellScript(msgspec.Struct, frozen=True):
     """The commands of a script in their order, its redirections, and the constructs in it.
 
-    `assigned` are the variables that it sets, `statements` the texts of what stands in it at the top.
+    `assigned` are the names of the variables that it sets, `statements` the texts of the statements at its
+    top level. `is_broken` is true if the script cannot be read.
     """
 
     commands: tuple[ShellCommand, ...] = ()
@@ -93,7 +99,9 @@ class ShellScript(msgspec.Struct, frozen=True):
 
 
 def read_script(text: str, variables: Mapping[str, str]) -> ShellScript:
-    """Read a script; `variables` are texts that are known beforehand."""
+    """Parse a script. `variables` maps the names of variables to texts that are known before the script
+    runs.
+    """
     data = text.encode(errors="replace")
     if len(data) > MOST_BYTES:
         return ShellScript(is_broken=True)
@@ -111,13 +119,15 @@ def read_script(text: str, variables: Mapping[str, str]) -> ShellScript:
 
 
 def parse_bash(text: str) -> Node | None:
-    """The tree of a script for readers with rules of their own; None if it is longer than MOST_BYTES."""
+    """Parse a script into its syntax tree. Return None if it is longer than MOST_BYTES."""
     data = text.encode(errors="replace")
     return None if len(data) > MOST_BYTES else _parser().parse(data).root_node
 
 
 def nodes_below(root: Node) -> Iterator[Node]:
-    """Yield a node and all nodes below it in text order. It uses a stack: scripts nest deeper than Python."""
+    """Yield a node and all nodes below it in the order of the text. Nesting may be deeper than Python's
+    stack.
+    """
     stack = [root]
     while stack:
         node = stack.pop()
@@ -251,5 +261,5 @@ def _bare(node: Node) -> list[Node]:
 
 
 def text_of(node: Node) -> str:
-    """The text of a node."""
+    """Return the text of a node."""
     return (node.text or b"").decode(errors="replace")

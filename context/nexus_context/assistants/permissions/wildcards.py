@@ -1,8 +1,8 @@
-"""Patterns with stars as regular expressions whose time does not grow with the stars."""
+"""Compiles patterns with stars to regular expressions whose time does not grow with the stars."""
 
 
 def with_stars(parts: list[str], star: str) -> str:
-    """Parts of a fixed length with stars between them.
+    """Join parts of a fixed length by `star`, an expression for any text.
 
     The first place of a part is as good as a later one, so none is tried again: many stars cost no more than
     one.
