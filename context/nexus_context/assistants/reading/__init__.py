@@ -1,1 +1,1 @@
-"""How the files of other assistants are read: what their rooms share."""
+"""Reads the files of other assistants: what the rooms of all programs share."""

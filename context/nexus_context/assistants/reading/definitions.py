@@ -1,4 +1,4 @@
-"""Definitions of a name, of skills, agents or servers: the one that counts, and why the others do not.
+"""Chooses which of several definitions of a skill, agent or server counts, and says why the others do not.
 
 1. The caller gives them in the order in which the program prefers them: the first of each name counts.
 2. The others are not read, for a reason that names the winner and the program's preference. They are a
@@ -16,26 +16,26 @@ from nexus_context.errors import Problem, Severity, Span
 
 
 class Definition(Protocol):
-    """What defines a name in a file."""
+    """A definition of a name in a file."""
 
     @property
     def name(self) -> str:
-        """The name."""
+        """The name that is defined."""
         ...
 
     @property
     def path(self) -> str:
-        """The file."""
+        """The file that defines it."""
         ...
 
     @property
     def scope(self) -> Scope:
-        """Whose the file is."""
+        """Whose file it is: the user's, the project's or another."""
         ...
 
 
 class ListEntry(NamedTuple):
-    """A definition with the text that a list has of it."""
+    """A definition with the text that the program's list has for it."""
 
     name: str
     path: str
@@ -44,9 +44,11 @@ class ListEntry(NamedTuple):
 
 
 class Preference(NamedTuple):
-    """Which of several definitions a program prefers: `title` of the program, `what` they are, and why.
+    """Says which of several definitions a program prefers. `title` is the program, `what` is the kind of
+    definition, and `why` is a sentence with the reason.
 
-    `is_open` says of the paths of two whether either may count: the program reads them at the same time.
+    `is_open` tells for the paths of two definitions whether either may count, because the program reads them
+    at the same time.
     """
 
     title: str
@@ -67,7 +69,9 @@ def choose(
     ignored: list[IgnoredFile],
     problems: list[Problem],
 ) -> list[AnyDefinition]:
-    """The first definition of each name, in order; the others are added to `ignored` and `problems`."""
+    """Return the first definition of each name, in order. The others are added to `ignored`, those of the
+    project also to `problems`.
+    """
     winners: dict[str, AnyDefinition] = {}
     for definition in definitions:
         winner = winners.setdefault(definition.name, definition)

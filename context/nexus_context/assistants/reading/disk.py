@@ -1,4 +1,4 @@
-"""What profiles read of the disk: files and directories as another program finds them, links followed.
+"""Reads files and directories for profiles as another program finds them, links followed.
 
 1. Everything is read at most once for a profile; a path that changes meanwhile stays as it was.
 2. No more than MOST_BYTES are read in all, and MOST_ENTRIES of a directory are listed. A file beyond that
@@ -41,9 +41,10 @@ class _Looks:
 
 
 class Disk:
-    """Reads for one profile, or for several of the same moment. Not thread-safe.
+    """Reads the disk for one profile, or for several of the same moment. Not thread-safe.
 
-    `overlays` are unsaved texts by path: they count as saved. For `within` see rule 4.
+    `overlays` maps paths to unsaved texts, which count as saved. If `within` is given, nothing exists outside
+    of these directories (rule 4).
     """
 
     def __init__(
@@ -64,34 +65,38 @@ class Disk:
         self.texts: dict[str, str] = {}
 
     def anew(self) -> "Disk":
-        """The same disk, before it has read any text."""
+        """Return a disk that shares what is known of paths, but has read no text yet."""
         return Disk(self.overlays, within=self._within, looks=self._looks)
 
     @property
     def read(self) -> frozenset[str]:
-        """The paths whose text was asked for, there or not, also of disks that are this one `anew`."""
+        """The paths whose text was asked for, whether a file is there or not. Those asked of disks made by
+        `anew` are among them.
+        """
         return frozenset(self._looks.read)
 
     @property
     def consulted(self) -> frozenset[str]:
-        """All paths on which the answers depend, there or not."""
+        """All paths on which the answers so far depend, whether something is there or not."""
         looks = self._looks
         return self.read.union(looks.stamps, looks.directories, looks.existing)
 
     @property
     def listed(self) -> frozenset[str]:
-        """The directories that were listed, each with a separator behind."""
+        """The directories that were listed, each with a separator at its end."""
         return frozenset(path + os.sep for path in self._looks.entries)
 
     def hides(self, path: str) -> bool:
-        """Whether it is not known what is at a path (rule 4)."""
+        """Whether a path is outside of `within` (rule 4). What is there is not known, and the other methods
+        find nothing.
+        """
         if self._within is None:
             return False
         path = os.path.normpath(path)
         return not any(path == root or path.startswith(root.rstrip(os.sep) + os.sep) for root in self._within)
 
     def data(self, path: str) -> bytes | None:
-        """The bytes of a regular file; None if there is none that can be read."""
+        """Return the bytes of a regular file, None if there is none that can be read."""
         self._looks.read.add(path)
         if self.hides(path):
             return None
@@ -108,7 +113,9 @@ class Disk:
         return self._data[path]
 
     def text(self, path: str) -> str | None:
-        """A file's text: UTF-8, each invalid sequence as U+FFFD, a byte order mark kept."""
+        """Return a file's text, None if there is none that can be read. Each invalid sequence of UTF-8
+        becomes U+FFFD; a byte order mark is kept.
+        """
         data = self.data(path)
         if data is None:
             return None
@@ -117,11 +124,13 @@ class Disk:
         return self.texts[path]
 
     def is_file(self, path: str) -> bool:
-        """Whether there is a regular file, links followed."""
+        """Whether there is a regular file at a path, links followed."""
         return not self.hides(path) and self._stamp(path) is not None
 
     def size(self, path: str) -> int | None:
-        """The bytes of a regular file, which is not read; None if there is none."""
+        """Return how many bytes a regular file has, without reading it. Return None if there is no such
+        file.
+        """
         if self.hides(path):
             return None
         data = self._data.get(path)
@@ -131,7 +140,7 @@ class Disk:
         return None if stamp is None else stamp[SIZE]
 
     def has_same_bytes(self, path: str, other_path: str) -> bool:
-        """Whether two files have the same bytes; none is read if their sizes differ."""
+        """Whether two files exist and have the same bytes. Neither is read if their sizes differ."""
         size = self.size(path)
         return (
             size is not None
@@ -144,7 +153,7 @@ class Disk:
         return self.is_file(path) and is_executable(path)
 
     def is_directory(self, path: str) -> bool:
-        """Whether there is a directory, links followed."""
+        """Whether there is a directory at a path, links followed."""
         if self.hides(path):
             return False
         if path not in self._looks.directories:
@@ -152,7 +161,7 @@ class Disk:
         return self._looks.directories[path]
 
     def exists(self, path: str) -> bool:
-        """Whether there is a file or directory, links followed."""
+        """Whether there is a file or directory at a path, links followed."""
         if self.hides(path):
             return False
         if path not in self._looks.existing:
@@ -160,14 +169,14 @@ class Disk:
         return self._looks.existing[path]
 
     def real(self, path: str) -> str:
-        """The path with links resolved as far as it exists."""
+        """Return a path with its links resolved, as far as the path exists."""
         try:
             return self._looks.real[path]
         except ValueError:  # a character that no path can have
             return os.path.normpath(path)
 
     def entries(self, path: str) -> list[tuple[str, Entry]]:
-        """The names in a directory in the order of the file system, with the kind of each."""
+        """List the names in a directory with the kind of each, in the order of the file system."""
         if self.hides(path):
             return []
         if path not in self._looks.entries:

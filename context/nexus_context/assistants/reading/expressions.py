@@ -1,4 +1,4 @@
-"""Regular expressions of JavaScript, as far as Python can tell."""
+"""Checks regular expressions of JavaScript, as far as Python can."""
 
 import re
 
@@ -8,7 +8,7 @@ _WARNED = ("[[", "--", "&&", "~~", "||")  # Python warns of these in a set
 
 
 def is_valid_expression(text: str) -> bool:
-    """Whether JavaScript may take an expression: false only for what it is known to refuse."""
+    """Whether JavaScript may accept a regular expression. False only if it is known to refuse it."""
     if any(sign in text for sign in _WARNED):
         return True
     try:

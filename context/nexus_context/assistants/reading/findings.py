@@ -1,4 +1,4 @@
-"""What is wrong with a program's settings, as problems whose strength is their effect on that program.
+"""Turns what is wrong with a program's settings into problems whose severity is the effect on that program.
 
 `stops`: the program does not start. `void`: it ignores the whole file. `no-effect`: it ignores a key
 or value. `not-modelled`: it does, and Nexus does not. `missing-file`: it starts or reads what does not exist.
@@ -42,17 +42,17 @@ SEVERITIES = {
 
 
 class SettingsDocument(Protocol):
-    """A settings file, of any format."""
+    """A settings file in any format."""
 
     path: str
     text: str
 
     def span(self, pointer: Pointer) -> Span:
-        """Where a value is."""
+        """Return the place of the value at a pointer."""
         ...
 
     def key_span(self, pointer: Pointer) -> Span | None:
-        """Where the key of a value is."""
+        """Return the place of the key at a pointer, None if it has none."""
         ...
 
 
@@ -64,7 +64,7 @@ def settings_problem(
     *,
     fix: Fix | None = None,
 ) -> Problem:
-    """A problem of the key or value at a pointer, or of a span."""
+    """Make a problem at the key or value that a pointer leads to, or at a span."""
     span = pointer if isinstance(pointer, Span) else _key_or_value(document, pointer)
     return Problem(document.path, span, f"assistant.{effect}", SEVERITIES[effect], message=message, fix=fix)
 
@@ -74,7 +74,9 @@ def _key_or_value(document: SettingsDocument, pointer: Pointer) -> Span:
 
 
 def mismatch_problem(document: SettingsDocument, finding: Finding, effect: Effect, opening: str) -> Problem:
-    """A value of the wrong kind; `opening` is what follows from it."""
+    """Make a problem of a value of the wrong kind. `opening` says what follows from it, and begins the
+    message.
+    """
     span, fix = document.span(finding.pointer), None
     if finding.fixed is not None and not is_secret_place(finding.pointer):
         text = fixes.as_json(finding.fixed[0])
@@ -91,9 +93,10 @@ def unknown_key_problem(
     value: Any,
     moved: Mapping[str, str] = MappingProxyType({}),
 ) -> Problem:
-    """Report a key that a program does not know, with the key that is meant, or where the key belongs.
+    """Make a problem of a key that a program does not know. Its message says which key is meant, or where the
+    key belongs.
 
-    `value` is what it has in the file; `moved` are places of keys that had other names.
+    `value` is the value of the key in the file. `moved` maps old names of keys to the present ones.
     """
     *table, name = map(str, finding.pointer)
     table_text = f" in `{'.'.join(table)}`" if table else ""
@@ -133,14 +136,18 @@ def _homes(schema: Node, name: str, table: str = "") -> Iterator[str]:
 def name_problem(
     path: str, span: Span, message: str, close: str | None, *, effect: Effect = "unknown-name", text: str = ""
 ) -> Problem:
-    """A problem with an unknown name. `close` is the name that is meant, `text` what the fix writes."""
+    """Make a problem of an unknown name. `close` is the name that is probably meant, `text` what the fix
+    writes for it.
+    """
     fix = Fix(f"Write `{close}`", (Edit(span, text),)) if close and text else None
     message += f" Did you mean `{close}`?" if close else ""
     return Problem(path, span, f"assistant.{effect}", SEVERITIES[effect], message=message, fix=fix)
 
 
 def shadow_problem(path: str, span: Span, by: str, why: str, *, is_same: bool) -> Problem:
-    """A problem with a rule that another rule shadows; `is_same`: both decide the same."""
+    """Make a problem of a rule that never decides because the rule `by` covers it. `is_same` is true if both
+    decide the same.
+    """
     effect: Effect = "repeated" if is_same else "shadowed"
     message = f"This rule never decides: {by} covers it, and {why}."
     if is_same:
@@ -149,12 +156,14 @@ def shadow_problem(path: str, span: Span, by: str, why: str, *, is_same: bool) -
 
 
 def first_stop(problems: Sequence[Problem]) -> Problem | None:
-    """The first problem for which a program does not start."""
+    """Return the first problem for which a program does not start, else None."""
     return next((problem for problem in problems if problem.code == "assistant.stops"), None)
 
 
 def value_at(value: Any, keys: Sequence[str | int]) -> Any:
-    """The value at keys and indices of a JSON or TOML value; None if there is none."""
+    """Return the value that keys and indices lead to, None if a key is missing. Raise IndexError if a list is
+    too short.
+    """
     for key in keys:
         if isinstance(value, dict):
             value = value.get(key)

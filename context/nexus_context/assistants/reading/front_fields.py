@@ -1,4 +1,4 @@
-"""Fields of front matter as editors take them: texts, and lists separated by commas.
+"""Reads fields of front matter as editors do: texts, and lists separated by commas.
 
 A value may begin with an unquoted `*`, which YAML would take for an alias. Documented, not run.
 """
@@ -15,13 +15,15 @@ _LEADING_STAR = re.compile(r"^([\w-]+:[ \t]+|[ \t]*-[ \t]+)\*", re.MULTILINE)
 
 
 def field_text(matter: str | None, name: str) -> str | None:
-    """The text of a field, None if it has none."""
+    """Return a field that is a text, else None."""
     value = _field(matter, name)
     return value.replace(_STAR, "*") if isinstance(value, str) else None
 
 
 def field_list(matter: str | None, name: str) -> list[str]:
-    """The items of a list, or of a text with commas; commas within braces separate nothing."""
+    """Return the items of a field that is a list or a text with commas. Commas within braces separate
+    nothing.
+    """
     value = _field(matter, name)
     texts = [text for text in (value if isinstance(value, list) else [value]) if isinstance(text, str)]
     items = [item.strip() for text in texts for item in re.split(r",(?![^{]*\})", text)]
@@ -29,7 +31,7 @@ def field_list(matter: str | None, name: str) -> list[str]:
 
 
 def is_readable(matter: str | None) -> bool:
-    """Whether front matter is YAML; without any it is."""
+    """Whether front matter is YAML. True if there is none."""
     return _values(matter) is not None
 
 

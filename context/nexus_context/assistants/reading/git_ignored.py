@@ -1,4 +1,4 @@
-"""Which paths of a repository git ignores, by the `.gitignore` files from its root down."""
+"""Tells which paths of a repository git ignores, by the `.gitignore` files from its root down."""
 
 import os
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ MOST_LINES = 2_000
 
 
 class GitIgnore:
-    """The rules that hold in a directory; none outside of a repository."""
+    """The `.gitignore` rules that hold in a directory. Outside of a repository there are none."""
 
     def __init__(self, disk: Disk, directory: str) -> None:
         tree = find_working_tree(disk, directory)
@@ -22,7 +22,7 @@ class GitIgnore:
         self._rules = [] if root is None else list(_rules(disk, directory, root))
 
     def ignores(self, path: str, *, is_directory: bool = False) -> bool:
-        """Whether git ignores a path in the directory."""
+        """Whether git ignores an entry of the directory."""
         is_ignored = False
         for base, spec in self._rules:
             name = os.path.relpath(path, base).replace(os.sep, "/")

@@ -1,4 +1,4 @@
-"""How Claude Code reads the Markdown of an instruction file: front matter, comments, and the imports in it.
+"""Reads the Markdown of an instruction file as Claude Code does: front matter, comments, and imports.
 
 1. Front matter is what stands between a first line `---` and the next `---`; it is not sent.
 2. A block that begins with `<!--` at the top level loses its comments; if nothing else is in it, its line
@@ -49,33 +49,33 @@ _STARTS = re.compile(r"[A-Za-z0-9._-]")
 
 
 class Stripped(NamedTuple):
-    """A text that is sent, and whether anything was removed from the file's."""
+    """The text of a file that is sent. `changed` is true if anything of the file was removed."""
 
     text: str
     changed: bool
 
 
 class ImportToken(NamedTuple):
-    """An `@path`: the path as a file name, and where it stands in the text that was given."""
+    """An import `@path` in a text. `path` is the file name that it stands for."""
 
     path: str
     span: Span
 
 
 def split_front_matter(text: str) -> tuple[str | None, str]:
-    """The front matter, if any, and what follows it."""
+    """Split a text into its front matter, None if it has none, and what follows that."""
     match = _FRONT_MATTER.match(text) if text.find("---", 3) >= 0 else None
     return (None, text) if match is None else (match[1], text[match.end() :])
 
 
 def trim(text: str) -> str:
-    """A text without white space at its ends, by JavaScript's idea of it."""
+    """Return a text without white space at its ends, as JavaScript's `trim` does."""
     start = _TRIM_START.match(text)
     return _TRIM_END.sub("", text[start.end() :] if start else text)
 
 
 def strip_comments(text: str) -> str:
-    """A text without the comments of rule 2."""
+    """Return a text without the comments that rule 2 removes."""
     if "<!--" not in text:
         return text
     plain = text.replace("\r\n", "\n").replace("\r", "\n")
@@ -88,7 +88,7 @@ def strip_comments(text: str) -> str:
 
 
 def import_tokens(text: str) -> list[ImportToken]:
-    """The imports of a text, in order; those of one path once."""
+    """List the imports in a text in their order. Of several with one path only the first is in the list."""
     tokens: dict[str, ImportToken] = {}
     for piece in _pieces(text):
         for match in _IMPORT.finditer(text[piece.start : piece.end]):
@@ -100,7 +100,9 @@ def import_tokens(text: str) -> list[ImportToken]:
 
 
 def shorten_notes(text: str) -> str:
-    """The sent part of a trimmed index of notes, with Claude Code's warning if the rest was cut off."""
+    """Return the part of a trimmed index of notes that is sent. If the rest is cut off, Claude Code's warning
+    follows.
+    """
     lines, size = text.count("\n") + 1, len(text.encode("utf-16-le")) // 2
     too_many, too_large = lines > NOTE_LINES, size > NOTE_CHARACTERS
     if not (too_many or too_large):
@@ -127,7 +129,9 @@ def shorten_notes(text: str) -> str:
 
 
 def claude_shortened(text: str, most_characters: int) -> str:
-    """Shorten a text to `most_characters`; it is cut after a word if that leaves more than half."""
+    """Shorten a text to `most_characters`, with an ellipsis. It is cut after a word if more than half of that
+    length remains.
+    """
     if len(text) <= most_characters:
         return text
     start = text[: most_characters - 1]

@@ -1,4 +1,4 @@
-"""Globs as picomatch and minimatch compare them with whole paths, which begin with `/`.
+"""Compares globs with whole paths, which begin with `/`, as picomatch and minimatch do.
 
 1. `*`, `?` and `[…]` stay within a name; `[^…]` negates, `[!…]` does not; names of sets such as `[[:alpha:]]`
    count. `**` as a whole name is any number of directories, and at the end nothing, too. Case counts.
@@ -43,7 +43,9 @@ class _Step(NamedTuple):
 
 
 class PathGlob:
-    """One glob. `is_minimatch`: `[!…]` negates, `(a|b)` is text, and so is what follows a backslash."""
+    """One glob, read as picomatch does. With `is_minimatch`, `[!…]` negates, and `(a|b)` and a character
+    behind a backslash are text.
+    """
 
     def __init__(self, pattern: str, *, is_minimatch: bool = False) -> None:
         pattern = pattern.replace("\\", "" if is_minimatch else "/")
@@ -56,7 +58,7 @@ class PathGlob:
         self._steps = _steps(bare, 0) if len(pattern) <= LONGEST else None
 
     def matches(self, path: str) -> bool:
-        """Whether the glob matches an absolute path, with `/`."""
+        """Whether the glob matches an absolute path whose separators are `/`."""
         if self._steps is None:
             return False
         return (len(path) in _reached(self._steps, {0}, path)) != self._is_reversed

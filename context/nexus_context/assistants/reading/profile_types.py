@@ -1,4 +1,4 @@
-"""The values of a profile: what an assistant sends of a folder's files, what it leaves out, and why."""
+"""Defines a profile: what an assistant sends of a folder's files, what it leaves out, and why."""
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -39,19 +39,22 @@ Start = Literal["starts", "asks", "off"]
 
 
 class Rule(msgspec.Struct, frozen=True):
-    """One thing that an assistant does with files, and its source: an address, or the version that did it."""
+    """One thing that an assistant does with files. `source` is an address, or the version that was seen to do
+    it.
+    """
 
     text: str
     source: str
 
 
 class Assistant(msgspec.Struct, frozen=True):
-    """A program, the version whose rules these are, and the model that its tokens are counted for.
+    """A program, and which of its versions was examined. `model` is the model that tokens are counted for.
 
-    The version of one that is known by its documentation is the month of that. `names` are the instruction
-    files that it looks for in a project, `reads` the same in few words. `limit` is the most that it reads of
-    a project's instructions, in bytes. `own_tokens` is what its own prompt and tools cost in a request from
-    an empty repository, at a terminal, by the counter of its model; None where no request was seen.
+    For a program that is known by its documentation, `version` is the month of that. `names` are the
+    instruction files that it looks for in a project, `reads` says the same in few words. `limit` is how many
+    bytes of a project's instructions it reads at most. `own_tokens` is what its own prompt and tools cost in
+    a request from an empty repository, at a terminal, by the counter of `model`. It is None where no request
+    was seen.
     """
 
     name: str
@@ -67,9 +70,10 @@ class Assistant(msgspec.Struct, frozen=True):
 
 
 class Surroundings(msgspec.Struct, frozen=True):
-    """Where an assistant runs: the resolved folder, the user's home, and its environment variables.
+    """Where an assistant runs: the folder with links resolved, the user's home, and the environment
+    variables.
 
-    `trusted`: the user trusts the folder, whatever the settings say.
+    With `trusted`, the user trusts the folder, whatever the settings say.
     """
 
     folder: str
@@ -79,9 +83,9 @@ class Surroundings(msgspec.Struct, frozen=True):
 
 
 class AssistantSettingsFile(msgspec.Struct, frozen=True):
-    """A settings file, and what its program takes of it: nothing of one that it refuses.
+    """A settings file. `values` are what its program takes of it, empty if the program refuses the file.
 
-    `document` has the places of the values, where a reader needs them.
+    `document` has the places of the values; it is None where no reader needs them.
     """
 
     path: str
@@ -96,22 +100,22 @@ CombineLists = Callable[[Keys, list[Any], list[Any]], list[Any]]
 
 
 def replace_list(_: Keys, less: list[Any], more: list[Any]) -> list[Any]:  # noqa: ARG001
-    """The list of the more important file."""
+    """Return the list of the more important file."""
     return more
 
 
 def join_lists(_: Keys, less: list[Any], more: list[Any]) -> list[Any]:
-    """Both lists, each item once."""
+    """Return the items of both lists, each once."""
     return [*less, *(item for item in more if item not in less)]
 
 
 class AssistantSettings(msgspec.Struct, frozen=True):
-    """The settings of a program in a folder, as it computes them before it reads anything else.
+    """The settings of a program in a folder. They are read before anything else.
 
-    `where` is where it runs, with the variables that the settings add. Of `files` the least important is the
-    first. `problems` are what the program refuses of them or ignores; `stop` is the one for which it
-    does not start. `texts` are the texts that the problems are in. `combine` makes one list of
-    those of two files.
+    `where` has the environment with the variables that the settings add. `files` are sorted, the least
+    important first. `problems` are what the program refuses or ignores in the files; `stop` is the problem
+    for which it does not start. `texts` maps the path of each problem to the text that its span is in.
+    `combine` makes one list of the lists that two files have under the same keys.
     """
 
     where: Surroundings
@@ -122,7 +126,9 @@ class AssistantSettings(msgspec.Struct, frozen=True):
     combine: CombineLists = replace_list
 
     def merged(self) -> dict[str, Any]:
-        """The values of all files: objects merge, lists are combined; of all else the last one counts."""
+        """Merge the values of all files: objects merge, lists are combined by `combine`, and of other values
+        the last counts.
+        """
         values: dict[str, Any] = {}
         for file in self.files:
             self._merge(values, file.values, ())
@@ -144,7 +150,7 @@ class AssistantSettings(msgspec.Struct, frozen=True):
                 values[key] = value
 
     def each(self, *keys: str) -> Iterator[Any]:
-        """The values at a path of keys in the files that have one, the least important first."""
+        """Yield the value at a path of keys in each file that has one, the least important file first."""
         for file in self.files:
             value: Any = file.values
             for key in keys:
@@ -153,7 +159,9 @@ class AssistantSettings(msgspec.Struct, frozen=True):
                 yield value
 
     def place(self, *keys: str) -> str:
-        """` (PATH:LINE)` of a path of keys in the most important file that has a value there, else empty."""
+        """Return ` (PATH:LINE)` of the value at a path of keys in the most important file that has one, else
+        an empty text.
+        """
         for file in reversed(self.files):
             value: Any = file.values
             for key in keys:
@@ -163,7 +171,7 @@ class AssistantSettings(msgspec.Struct, frozen=True):
         return ""
 
     def place_in(self, file: AssistantSettingsFile, pointer: Sequence[str | int]) -> str:
-        """` (PATH:LINE)` of a value of a file, without the line where that is not known."""
+        """Return ` (PATH:LINE)` of a value in a file, or ` (PATH)` if the line is not known."""
         path = short_path(file.path, self.where.folder, self.where.user_home)
         if file.document is None:
             return f" ({path})"
@@ -174,13 +182,15 @@ class AssistantSettings(msgspec.Struct, frozen=True):
         return f" ({path}:{LineIndex(file.document.text).position(start)[0] + 1})"
 
     def value(self, *keys: str) -> Any:
-        """The value at a path of keys in the most important file that has one; None if none has."""
+        """Return the value at a path of keys in the most important file that has one, else None."""
         values = list(self.each(*keys))
         return values[-1] if values else None
 
 
 class Cut(msgspec.Struct, frozen=True):
-    """The end of a file that is not read: its lines, from 1, and bytes. The first may be read in part."""
+    """The end of a file that is not read: its lines, from 1, and how many bytes it has. The first of its
+    lines may be read in part.
+    """
 
     first_line: int
     last_line: int
@@ -189,9 +199,10 @@ class Cut(msgspec.Struct, frozen=True):
 
 
 class SentPart(msgspec.Struct, frozen=True):
-    """A stretch of a block. `content` is the range of the file's text within `text`; the rest surrounds it.
+    """A stretch of a block. `content` is the range in `text` that comes from the file at `path`; the
+    assistant writes what is around it.
 
-    `path` is None for text of the assistant. `importer` is the file that names this one.
+    `path` is None if all of the text is the assistant's own. `importer` is the file that imports this one.
     """
 
     text: str
@@ -204,9 +215,9 @@ class SentPart(msgspec.Struct, frozen=True):
 
 
 class SentBlock(msgspec.Struct, frozen=True):
-    """One text of a request. Its parts follow each other without a gap.
+    """One text of a request. The parts follow each other without a gap.
 
-    `complete` is false if the assistant adds text of its own between them.
+    `complete` is false if the assistant adds text of its own between the parts.
     """
 
     kind: Kind
@@ -216,12 +227,14 @@ class SentBlock(msgspec.Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """The exact text."""
+        """The text as it is sent."""
         return "".join(part.text for part in self.parts)
 
 
 class LaterFile(msgspec.Struct, frozen=True):
-    """A file that is sent only when something happens: `when` continues "is sent"."""
+    """A file that is sent only when something happens. `when` says what: it continues a sentence "… is
+    sent".
+    """
 
     path: str
     scope: Scope
@@ -230,9 +243,9 @@ class LaterFile(msgspec.Struct, frozen=True):
 
 
 class IgnoredFile(msgspec.Struct, frozen=True):
-    """A file that the assistant does not send; the reason is a sentence.
+    """A file that the assistant does not send. `reason` is a sentence.
 
-    `is_problem` is false where nothing is amiss: its text is sent from another file, say.
+    `is_problem` is false where nothing is amiss, for example because another file has the same text.
     """
 
     path: str
@@ -243,9 +256,9 @@ class IgnoredFile(msgspec.Struct, frozen=True):
 class Sent(msgspec.Struct, frozen=True):
     """What an assistant does with a folder's files, before tokens are counted.
 
-    Files with `nested_names` below the folder are sent after the first read beside or below them.
-    `explain_unread` says of another path why it is not sent, if the assistant has a reason of its own. With
-    `changes_own` a setting takes something away from the assistant's own prompt and tools, or adds to them.
+    Files named `nested_names` below the folder are sent after the first read beside or below them.
+    `explain_unread` returns why the file at another path is not sent, None if the assistant has no reason of
+    its own. `changes_own` is true if a setting changes the assistant's own prompt and tools.
     """
 
     blocks: tuple[SentBlock, ...]
@@ -258,7 +271,9 @@ class Sent(msgspec.Struct, frozen=True):
 
 
 class AssistantServer(msgspec.Struct, frozen=True):
-    """An MCP server in the settings of an assistant; `reason` is a sentence where it does not just start."""
+    """An MCP server in the settings of an assistant. `reason` is a sentence that says why the server does not
+    simply start, else None.
+    """
 
     name: str
     path: str
@@ -268,11 +283,12 @@ class AssistantServer(msgspec.Struct, frozen=True):
 
 
 class InstructionReader(msgspec.Struct, frozen=True, kw_only=True):
-    """How the instruction files of an assistant are read.
+    """Says how the instruction files of an assistant are read.
 
-    `read` says what it sends of a folder's files. `list_user_files` are the paths of the user's own; one that
-    ends with a separator stands for the Markdown files below it. `list_settings` are the paths of the user's
-    settings. A path with `own_place` in it is only for this assistant, which `own_files` says in words.
+    `read` computes what the assistant sends of a folder's files. `list_user_files` lists the paths of the
+    user's own files; a path that ends with a separator stands for the Markdown files below it.
+    `list_settings` lists the paths of the user's settings. A path that contains `own_place` is for this
+    assistant alone; `own_files` names such files in words.
     """
 
     assistant: Assistant
@@ -284,10 +300,10 @@ class InstructionReader(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ServerReader(msgspec.Struct, frozen=True):
-    """How the MCP servers of an assistant's settings are read, and what it does with them.
+    """Says how the MCP servers in an assistant's settings are read, and what the assistant does with them.
 
-    Of several servers of a name, the first that `read` gives counts; `why` says which that is where the
-    others count for nothing.
+    Of several servers with one name, the first that `read` yields counts. `why` is a sentence that says which
+    one that is, empty if the others count, too.
     """
 
     rules: tuple[Rule, ...]
@@ -296,11 +312,12 @@ class ServerReader(msgspec.Struct, frozen=True):
 
 
 class Profile(msgspec.Struct, frozen=True):
-    """What an assistant reads in a user's folder. `total` is the sum of the parts; `exact` as of the counter.
+    """What an assistant reads in a user's folder. `total` is the sum of the tokens of all parts; `exact` says
+    whether `counter` counts exactly.
 
-    `own_tokens` is what its own prompt and tools cost beside them; None where that is not known, where a
-    setting changes it, or where the assistant does not start. `texts` are the texts that the spans of the
-    problems are in. Of `servers` the tools are not known.
+    `own_tokens` are the tokens of the assistant's own prompt and tools. They are None if they are not known,
+    if a setting changes them, or if the assistant does not start. `texts` maps paths to the texts that the
+    spans of the problems are in. The tools of `servers` are not known.
     """
 
     assistant: Assistant
@@ -319,21 +336,27 @@ class Profile(msgspec.Struct, frozen=True):
 
     @property
     def parts(self) -> tuple[SentPart, ...]:
-        """All parts, in the order of the request."""
+        """All parts in the order in which the request has them."""
         return tuple(part for block in self.blocks for part in block.parts)
 
     @property
     def request_tokens(self) -> int | None:
-        """What each request has besides the conversation; None where the assistant's own part is unknown."""
+        """The tokens of each request besides the conversation. None if the assistant's own part is not
+        known.
+        """
         return None if self.own_tokens is None else self.own_tokens + self.total
 
     def shorten(self, path: str) -> str:
-        """A path from the folder, from the user's home with `~`, or from a directory above with `..`."""
+        """Return a path as people read it: relative to the folder, or from the user's home with `~`, or with
+        `..`.
+        """
         return short_path(path, self.folder, self.user_home)
 
 
 def short_path(path: str, folder: str, user_home: str) -> str:
-    """A path from the folder, from the user's home with `~`, or from a directory above with `..`."""
+    """Return a path as people read it: relative to the folder, or from the user's home with `~`. In a
+    directory above the folder it begins with `..`; elsewhere it stays as it is.
+    """
     for directory, prefix in ((folder, ""), (user_home, f"~{os.sep}")):
         if path.startswith(directory + os.sep):
             return prefix + path[len(directory) + 1 :]

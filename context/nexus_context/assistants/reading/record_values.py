@@ -1,4 +1,4 @@
-"""JSON values that another program wrote, and that may be anything."""
+"""Reads JSON values that another program wrote, and that may be anything."""
 
 import re
 from datetime import datetime
@@ -12,7 +12,7 @@ _HALF_PAIR = re.compile(r"\\(?:u[dD][89abAB]\w\w\\u[dD][c-fC-F]\w\w|u([dD][89a-f
 
 
 def decode_value(text: str) -> tuple[Any, str]:
-    """The value of a JSON text; or None and the error.
+    """Decode a JSON text. Return its value and an empty text, or None and the error.
 
     Half a surrogate pair, which JavaScript writes if it cuts an emoji in two, becomes U+FFFD.
     """
@@ -33,7 +33,7 @@ def decode_value(text: str) -> tuple[Any, str]:
 
 
 def decode_object(data: object) -> dict[str, Any]:
-    """A JSON object; empty for anything else."""
+    """Decode a JSON object. Return an empty one for anything else."""
     try:
         value = msgspec.json.decode(data) if isinstance(data, str | bytes) else None
     except (msgspec.DecodeError, UnicodeError, RecursionError):
@@ -42,30 +42,32 @@ def decode_object(data: object) -> dict[str, Any]:
 
 
 def field(value: Any, *path: str) -> Any:
-    """A value inside objects; None if there is none."""
+    """Return the value that keys lead to inside objects, else None."""
     for key in path:
         value = value.get(key) if isinstance(value, dict) else None
     return value
 
 
 def text_in(value: Any, *path: str) -> str | None:
-    """A text inside objects; None if there is none, or it is empty."""
+    """Return the text that keys lead to inside objects, else None. An empty text counts as none."""
     inner_value = field(value, *path)
     return inner_value if isinstance(inner_value, str) and inner_value else None
 
 
 def objects_in(value: Any) -> list[dict[str, Any]]:
-    """The objects of a list; none of anything else."""
+    """Return the objects in a list. Return an empty list for anything else."""
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
 def text(value: Any) -> str | None:
-    """A text that is not blank."""
+    """Return a value that is a text and not blank, else None."""
     return value if isinstance(value, str) and value.strip() else None
 
 
 def count(values: Any, name: str) -> int:
-    """A number of tokens; 0 for anything else, also for one that no provider can have counted."""
+    """Return the number of tokens under a name, else 0. A number that no provider can have counted is
+    0, too.
+    """
     value = values.get(name) if isinstance(values, dict) else None
     if not isinstance(value, int) or isinstance(value, bool):
         return 0
@@ -73,7 +75,7 @@ def count(values: Any, name: str) -> int:
 
 
 def seconds(time: Any) -> float:
-    """The seconds since 1970 of a record's time; 0 if it has none."""
+    """Return a record's time (ISO 8601) as seconds since 1970, 0 if it is no time."""
     try:
         return datetime.fromisoformat(time).timestamp() if isinstance(time, str) else 0.0
     except (ValueError, OverflowError, OSError):

@@ -1,4 +1,4 @@
-"""Checks of the MCP servers in a JSON file whose program starts a server by its `command` or `url`.
+"""Checks the MCP servers in a JSON file whose program starts a server by its `command` or `url`.
 
 1. A file that is not valid JSON (comments and trailing commas may be allowed) counts for nothing.
 2. A server without both, or with a value of a wrong type, is not started.
@@ -37,9 +37,11 @@ Judgement = tuple[Severity, str]
 
 
 class ServerFile(msgspec.Struct, frozen=True):
-    """How a program reads a file of servers: below which key, and what it replaces `${…}` by.
+    """Says how a program reads a file of servers. `title` is the program, `key` the key that the servers are
+    below.
 
-    `keys_of_others` are those of other programs. `judge_reference` says of a reference what is wrong with it.
+    `keys_of_others` are the keys that other programs use instead. `judge_reference` gets the name in a `${…}`
+    and returns what is wrong with it, else None.
     """
 
     title: str
@@ -49,7 +51,7 @@ class ServerFile(msgspec.Struct, frozen=True):
 
 
 def refusal(server: Any, title: str) -> str | None:
-    """Why a program does not start a server, as a sentence; None if it does."""
+    """Return a sentence that says why a program does not start a server, None if it does."""
     if not isinstance(server, dict) or not acceptor(SERVER)(server):
         return f"{title} does not start it: a value has a wrong type."
     if not server.get("command") and not server.get("url"):
@@ -58,7 +60,7 @@ def refusal(server: Any, title: str) -> str | None:
 
 
 def check_server_file(document: JsonDocument, form: ServerFile) -> Iterator[Problem]:
-    """What is wrong with a file of servers."""
+    """Report what is wrong with a file of servers."""
     title, value = form.title, document.value
     error = next(
         (
@@ -101,9 +103,11 @@ def check_server_file(document: JsonDocument, form: ServerFile) -> Iterator[Prob
 def judge_variable(
     title: str, name: str, environ: Mapping[str, str], own_names: frozenset[str]
 ) -> Judgement | None:
-    """What is wrong with a reference where `${env:NAME}` and some names of its own are replaced.
+    """Return what is wrong with a reference `${name}`, else None, for a program that replaces `${env:NAME}`
+    and `own_names`.
 
-    That a variable is not set may be so only here, and is not known without an environment.
+    A variable that is not set is information only, since it may be set elsewhere. It is not reported if
+    `environ` is empty.
     """
     kind, colon, variable = name.partition(":")
     if kind == "env" and colon and environ and variable not in environ:

@@ -1,4 +1,4 @@
-"""MCP servers in the settings of other programs: what the rooms of several share."""
+"""Reads MCP servers from the settings of other programs, where the rooms of several do the same."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -7,7 +7,7 @@ from nexus_context.assistants.reading.profile_types import AssistantServer, Scop
 
 
 def server_names(settings: Mapping[str, Any], key: str = "mcpServers") -> list[str]:
-    """The names of the servers in settings."""
+    """List the names of the servers below a key of the settings."""
     servers = settings.get(key)
     return (
         [name for name, value in servers.items() if isinstance(value, dict)]
@@ -17,13 +17,17 @@ def server_names(settings: Mapping[str, Any], key: str = "mcpServers") -> list[s
 
 
 def settings_places(folder: str, user_home: str) -> list[tuple[str, Scope]]:
-    """The directories of settings, the nearest first."""
+    """List the directories that may have settings, each with whose it is: the folder, then the user's
+    home.
+    """
     places: list[tuple[str, Scope]] = [(folder, "project"), (user_home, "user")]
     return places[1:] if folder == user_home else places
 
 
 def merged_servers(layers: Iterable[tuple[str, Scope, Any]], title: str) -> Iterator[AssistantServer]:
-    """The servers of layers, the least important first: a later one changes single fields."""
+    """Yield the servers of several files. `layers` are the path, scope and servers of each, the least
+    important first; a later file changes single fields of a server.
+    """
     fields: dict[str, dict[str, Any]] = {}
     places: dict[str, tuple[str, Scope]] = {}
     for path, scope, servers in layers:

@@ -1,4 +1,4 @@
-"""Settings of other programs: JSON with comments, read as far as it can be read."""
+"""Reads settings of other programs: JSON with comments, as far as it can be read."""
 
 from typing import Any
 
@@ -8,26 +8,26 @@ from nexus_context.text.json import JsonDocument
 
 
 def read_json(disk: Disk, path: str) -> dict[str, Any]:
-    """The object of a JSON file, comments and trailing commas allowed; empty if there is none."""
+    """Return the object in a JSON file, empty if there is none. Comments and trailing commas are allowed."""
     document = read_document(disk, path)
     value = None if document is None else document.value
     return value if isinstance(value, dict) else {}
 
 
 def read_document(disk: Disk, path: str) -> JsonDocument | None:
-    """A JSON file with the places of its values, None if there is none.
+    """Read a JSON file with the places of its values. Return None if there is no such file.
 
-    A blank stands for a byte order mark, so that the places are those in the file.
+    A byte order mark becomes a blank, so that the places are those in the file.
     """
     text = disk.text(path)
     return None if text is None else jsontext.parse(path, without_mark(text))
 
 
 def without_mark(text: str) -> str:
-    """A text with a blank in place of a byte order mark."""
+    """Return a text with a blank in place of a byte order mark."""
     return f" {text[1:]}" if text.startswith("\ufeff") else text
 
 
 def texts_of(value: Any) -> list[str]:
-    """The texts of a list; empty for anything else."""
+    """Return the texts in a list. Return an empty list for anything else."""
     return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []

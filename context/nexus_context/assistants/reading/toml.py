@@ -1,4 +1,4 @@
-"""A TOML text: its value, where its keys and values lie, and the place of what breaks it.
+"""Parses a TOML text: its value, where its keys and values lie, and the place of what breaks it.
 
 1. `tomllib` reads TOML 1.0. Where it fails, the text is read again with what TOML 1.1 adds written in the old
    way and as long: lines and a last comma in inline tables, `\\e` and `\\x`. Programs in Rust take these.
@@ -35,12 +35,14 @@ _ERROR_PLACE = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)
 
 
 def read_toml(disk: Disk, path: str) -> "TomlDocument":
-    """A TOML file; of one that is missing the text is empty."""
+    """Read a TOML file. If it is missing, its text is empty."""
     return TomlDocument(path, without_mark(disk.text(path) or ""))
 
 
 class TomlDocument:
-    """One parsed text. `value` is the table; without one, `failure` says why, and where it breaks."""
+    """A parsed TOML text. `value` is its table; if the text is broken, that is empty, and `failure` has the
+    place and the reason.
+    """
 
     def __init__(self, path: str, text: str) -> None:
         self.path = path
@@ -62,19 +64,23 @@ class TomlDocument:
             self.failure = _failure(plain, str(error))
 
     def span(self, pointer: Pointer) -> Span:
-        """Where a value is: of a table that several headers make, the name in the first."""
+        """Return the place of a value. For a table with several headers it is the name in the first."""
         return self._places.get(pointer, (None, Span(0, 0)))[1]
 
     def key_span(self, pointer: Pointer) -> Span | None:
-        """Where the key of a value is."""
+        """Return the place of the key of a value, None if it has none."""
         return self._places.get(pointer, (None, Span(0, 0)))[0]
 
     def key_spans(self, pointer: Pointer) -> list[Span]:
-        """Everywhere that a key is written: a table may have several headers, and dotted keys below them."""
+        """List all places where a key is written: a table may have several headers, and dotted keys below
+        them.
+        """
         return self._scan.keys.get(pointer, [])
 
     def path_at(self, offset: int) -> Pointer:
-        """Path of the innermost key or value that contains an offset, or ends with it; () outside all."""
+        """Return the path of the innermost key or value that contains an offset or ends there. Return () if
+        there is none.
+        """
         innermost: tuple[int, Pointer] = (len(self.text) + 1, ())
         for pointer, spans in self._places.items():
             for span in spans:

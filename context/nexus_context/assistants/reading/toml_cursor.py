@@ -1,4 +1,4 @@
-"""What stands around a place in TOML text that is being written, whether or not it parses.
+"""Finds what may be written at a place in TOML text that is being written, whether or not it parses.
 
 A value is read as JSON is: strings in single quotes and those of several lines are no places.
 """
@@ -20,7 +20,9 @@ _OBJECT = '{"":'
 
 
 def find_place(text: str, offset: int) -> CursorPlace | None:
-    """Find what can be written at an offset; None in a comment, in a table header, and behind a value."""
+    """Find what can be written at an offset. Return None in a comment, in a table header, and behind a
+    value.
+    """
     line_start = text.rfind("\n", 0, offset) + 1
     if _COMMENT.match(text, line_start, offset):
         return None

@@ -1,4 +1,6 @@
-"""Where the git repository around a folder begins, as other programs find it: from files, git is not run."""
+"""Finds where the git repository around a folder begins, as other programs do: from files, without running
+git.
+"""
 
 import os
 from typing import NamedTuple
@@ -13,9 +15,11 @@ _POINTER = "gitdir:"
 
 
 class WorkingTree(NamedTuple):
-    """`root` is the working tree around a folder, `main` that of the repository it belongs to.
+    """The working tree around a folder. `root` is its directory, `main` the main working tree of the same
+    repository.
 
-    `store` is `main`, or the directory of a bare repository, which has no working tree of its own.
+    `store` is `main`, or the directory of a bare repository, which has no working tree of its own; `main` is
+    `root` then.
     """
 
     root: str
@@ -24,7 +28,7 @@ class WorkingTree(NamedTuple):
 
 
 def parents(folder: str) -> list[str]:
-    """A folder and all directories above it, the nearest first."""
+    """List a folder and all directories above it, the nearest first."""
     result = [folder]
     while os.path.dirname(result[-1]) != result[-1]:
         result.append(os.path.dirname(result[-1]))
@@ -32,10 +36,11 @@ def parents(folder: str) -> list[str]:
 
 
 def directories_below(disk: Disk, folder: str) -> tuple[list[str], bool]:
-    """A folder and the directories below it, the nearest first.
+    """List a folder and the directories below it, the nearest first. The second value says whether the list
+    is complete.
 
-    Hidden directories, dependencies and build results are left out. At most MOST_DIRECTORIES and DEEPEST
-    levels; the second value says whether these are all.
+    Hidden directories, dependencies and build results are left out. The list ends at MOST_DIRECTORIES
+    directories and DEEPEST levels.
     """
     directories: list[str] = []
     level = [folder]
@@ -53,7 +58,9 @@ def directories_below(disk: Disk, folder: str) -> tuple[list[str], bool]:
 
 
 def find_working_tree(disk: Disk, folder: str) -> WorkingTree | None:
-    """The nearest working tree around a folder whose git directory is complete."""
+    """Find the nearest working tree around a folder whose git directory is complete, None if there is
+    none.
+    """
     for directory in parents(folder):
         path = os.path.join(directory, GIT)
         if _is_complete(disk, path):
@@ -94,5 +101,5 @@ def _shared_directory(disk: Disk, git_directory: str) -> str | None:
 
 
 def is_within(path: str, directory: str) -> bool:
-    """Whether a path is a directory or beneath it."""
+    """Whether a path is a directory itself or beneath it."""
     return path == directory or path.startswith(directory.rstrip(os.sep) + os.sep)

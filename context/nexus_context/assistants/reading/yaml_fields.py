@@ -1,4 +1,4 @@
-"""Front matter as the assistants' programs read it: YAML of which each of them takes another part.
+"""Reads front matter as the assistants' programs do: YAML, of which each of them takes another part.
 
 1. The values are those of YAML 1.2's core schema, as `plain_value` has them; a program with other ideas of a
    plain scalar gives its own function. Anchors, aliases and tags are read, a tag changes nothing.
@@ -33,11 +33,13 @@ _FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?"
 
 
 class UnreadableError(ValueError):
-    """The text is not YAML, or too large."""
+    """The text is not YAML, or has more than rule 3 allows."""
 
 
 class Fields(NamedTuple):
-    """The fields of a text by name, and the places of their names; empty if the text has no fields."""
+    """The fields of front matter by name, and the places of the names. Both are empty if there are no
+    fields.
+    """
 
     values: dict[str, Any]
     places: dict[str, Span]
@@ -51,7 +53,7 @@ class _Read(NamedTuple):
 
 
 def plain_value(text: str) -> Any:
-    """The value of a plain scalar by the core schema."""
+    """Return the value of a plain scalar by YAML's core schema."""
     if text in _WORDS:
         return _WORDS[text]
     if _INTEGER.fullmatch(text):
@@ -66,7 +68,7 @@ def read_fields(
     may_repeat: bool = True,
     has_own_tags: bool = True,
 ) -> Fields:
-    """The fields of a text. Raises UnreadableError."""
+    """Read the fields of a text. Raise UnreadableError if it is not YAML, or too large."""
     simple = _simple_fields(text, plain)
     if simple is not None:
         return simple

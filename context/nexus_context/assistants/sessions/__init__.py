@@ -1,4 +1,4 @@
-"""The sessions of other assistants: what the readers of all programs share.
+"""Reads the sessions of other assistants: what the readers of all programs share.
 
 record         a record, whatever program wrote it
 record_reader  the records of a file as it grows, and since its last compaction

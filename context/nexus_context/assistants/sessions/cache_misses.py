@@ -1,4 +1,4 @@
-"""Why a provider's cache did not have what had been sent before, and when it goes cold.
+"""Finds out why a provider's cache did not have what had been sent before, and when it goes cold.
 
 1. What a request read and wrote, the next one can read. It is a miss if LEAST_LOST tokens of that are not
    read, or if nothing is. Less than that are the last block of a cache.
@@ -33,7 +33,7 @@ FindChange = Callable[[float, float], str]
 
 
 class CacheSituation(msgspec.Struct):
-    """What happened since the last request of a conversation. Later steps change it."""
+    """What has happened in a conversation since its last request. It changes with every step."""
 
     last: AssistantRequest | None = None
     is_compacted: bool = False
@@ -41,7 +41,9 @@ class CacheSituation(msgspec.Struct):
     changed_tools: bool = False
 
     def take_request(self, request: AssistantRequest, find_change: FindChange) -> CacheMiss | None:
-        """The miss of a request, if it is one; what happened before it is then forgotten."""
+        """Return the cache miss of a request, None if it is none. What happened before the request is then
+        forgotten.
+        """
         miss = self._miss(request, find_change)
         self.last, self.is_compacted, self.changed_file, self.changed_tools = request, False, "", False
         return miss
@@ -98,7 +100,9 @@ class CacheSituation(msgspec.Struct):
 
 
 def lifetime_of(request: AssistantRequest) -> int | None:
-    """How long the cache keeps what a request sent, in seconds; None where the provider does not say."""
+    """Return for how many seconds the cache keeps what a request sent. None if the provider does not say, or
+    the program turned the cache off.
+    """
     if limits_of(request.model or "").provider != "anthropic":
         return None
     if request.lifetime == "off":
@@ -107,7 +111,7 @@ def lifetime_of(request: AssistantRequest) -> int | None:
 
 
 def cache_state(request: AssistantRequest, pending: float, lifetime_s: int | None) -> CacheState:
-    """What the next turn finds after a request, if it sends `pending` more tokens."""
+    """Compute what the turn after a request finds in the cache if it sends `pending` more tokens."""
     usage = request.usage
     again = usage.sent
     tokens = again + usage.output + round(pending)
@@ -123,7 +127,7 @@ def cache_state(request: AssistantRequest, pending: float, lifetime_s: int | Non
 
 
 def state_after_compaction(request: AssistantRequest, tokens: int, lifetime_s: int | None) -> CacheState:
-    """The cache state after a compaction; how much of the next turn is cached is not known."""
+    """Compute the cache state after a compaction. How much of the next turn is cached is not known then."""
     cold = cold_price(request, tokens, is_hour=lifetime_s == HOUR_S)
     return CacheState(
         lifetime_s=lifetime_s,

@@ -1,4 +1,4 @@
-"""The steps of a session → its report. One fold for all formats; it is the only mutable state.
+"""Turns the steps of a session into its report. One fold for all formats; it is the only mutable state.
 
 1. Records of one request are counted once: of a key that was seen, the largest of each figure counts.
 2. A request made aside (for a summary) has usage and cost, but its window is not the session's.
@@ -77,7 +77,9 @@ SUMMARY = RequestPrice(None, ("the request for a summary, which the program does
 
 
 class Sum(msgspec.Struct):
-    """Usage and cost of requests. `lacks` counts, by reason, the requests that it does not include wholly."""
+    """The usage and cost of several requests. `lacks` counts, by reason, the requests that the cost does not
+    include wholly.
+    """
 
     usage: Usage = ZERO
     priced_usd: float = 0.0
@@ -86,11 +88,11 @@ class Sum(msgspec.Struct):
 
     @property
     def cost_usd(self) -> float | None:
-        """What is known of the cost; None if no request has a price."""
+        """The known cost in US dollars: 0 without any request, None if no request has a price."""
         return self.priced_usd if self.priced or not self.lacks else None
 
     def add(self, usage: Usage, cost: RequestPrice) -> None:
-        """Add a request."""
+        """Add a request with what it cost."""
         self.usage = add_usage(self.usage, usage)
         if cost.usd is not None:
             self.priced_usd += cost.usd
@@ -99,7 +101,7 @@ class Sum(msgspec.Struct):
             self.lacks.update(cost.lacks)
 
     def remove(self, usage: Usage, cost: RequestPrice) -> None:
-        """Take back a request about which more is known now."""
+        """Take a request out again, because more is known about it now."""
         less = Usage(
             fresh=-usage.fresh,
             cache_read=-usage.cache_read,
@@ -114,7 +116,7 @@ class Sum(msgspec.Struct):
             self.lacks = self.lacks - Counter(cost.lacks)
 
     def include(self, other: "Sum") -> None:
-        """Add another sum."""
+        """Add all requests of another sum."""
         self.usage = add_usage(self.usage, other.usage)
         self.priced_usd += other.priced_usd
         self.priced += other.priced
@@ -130,9 +132,10 @@ class _Answered(msgspec.Struct):
 
 
 class SessionFold:
-    """What is known of one conversation so far.
+    """Takes in the steps of one conversation, and knows what they come to.
 
-    `find_change` says which instruction file was written between two times, empty for none.
+    `find_change` gets two times and returns an instruction file that was written between them, else an empty
+    text.
     """
 
     def __init__(self, *, is_partial: bool = False, find_change: FindChange = lambda *_: "") -> None:
@@ -416,7 +419,9 @@ class SessionFold:
     # ------------------------------------------------------------ report
 
     def since(self, at: float) -> Sum:
-        """The requests after a time."""
+        """Sum up the requests after a time, in seconds since 1970. Requests of the session's origin are left
+        out.
+        """
         later = Sum()
         for answered in reversed(self._answered.values()):
             if answered.request.at <= at:
@@ -426,7 +431,7 @@ class SessionFold:
         return later
 
     def total_sum(self) -> Sum:
-        """All requests, with what is estimated of their answers."""
+        """Sum up all requests, with estimates for answers that were recorded before they ended."""
         self._estimate_last()
         total = Sum()
         total.include(self.sum)
@@ -434,7 +439,7 @@ class SessionFold:
         return total
 
     def sub_agent(self, name: str, title: str | None = None) -> SubAgent:
-        """This conversation as one of a sub-agent."""
+        """Describe this conversation as that of a sub-agent."""
         last_request, total = self.last, self.total_sum()
         words = title or self.first_words
         return SubAgent(
@@ -458,10 +463,12 @@ class SessionFold:
         agents: Sequence[SubAgent] = (),
         agents_since: Callable[[float], Sum] | None = None,
     ) -> SessionReport:
-        """The report of the session, with what the caller knows of it.
+        """Make the report of the session. `session` and `agents` are what the caller knows of it and its
+        sub-agents.
 
         `files` are instruction files with their tokens, for programs whose transcripts do not name them.
-        `agents_since` sums up the sub-agents' requests after a time, if the program's own sums include them.
+        `agents_since` sums up the sub-agents' requests after a time; it is None if the program's own sums do
+        not include them.
         """
         last_request = self.last
         model = session.model if last_request is None else last_request.model
@@ -593,7 +600,7 @@ def _price(request: AssistantRequest) -> RequestPrice:
 
 
 def merge_requests(first: AssistantRequest, second: AssistantRequest) -> AssistantRequest:
-    """Merge two records of one request: the larger of each figure counts."""
+    """Merge two records of one request. Of each figure the larger one counts."""
     longer = second if second.total.output >= first.total.output else first
     return replace(
         longer,
@@ -611,7 +618,7 @@ def merge_requests(first: AssistantRequest, second: AssistantRequest) -> Assista
 
 
 def largest_usage(first: Usage, second: Usage) -> Usage:
-    """The larger of each figure."""
+    """Return the larger of each figure of two usages."""
     return Usage(
         fresh=max(first.fresh, second.fresh),
         cache_read=max(first.cache_read, second.cache_read),
@@ -621,7 +628,7 @@ def largest_usage(first: Usage, second: Usage) -> Usage:
 
 
 def add_usage(first: Usage, second: Usage) -> Usage:
-    """The sum of two usages."""
+    """Add two usages."""
     return sum_usages((first, second))
 
 

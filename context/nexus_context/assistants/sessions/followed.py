@@ -1,4 +1,4 @@
-"""What the follower of a session reads, whatever program writes it: records of a file, by default.
+"""Follows a session, whatever program writes it; by default its records are in one file.
 
 A program whose sessions are not one file of records has a `FollowedSession` of its own (`opencode.database`),
 as has one that writes sub-agents to files beside the session's (`claude_code.sub_agents`).
@@ -31,34 +31,40 @@ class StepReader(Protocol[R_contra]):
 
 
 class FollowedSession(Protocol):
-    """A session as it grows. `damaged` counts lines that are no records, `unknown` what has no known kind."""
+    """A session that is followed as it grows. `damaged` counts lines that are not records, `unknown` things
+    of each kind that Nexus does not know.
+    """
 
     @property
     def fold(self) -> SessionFold:
-        """What its steps come to."""
+        """What the steps read so far come to."""
         ...
 
     @property
     def paths(self) -> tuple[str, ...]:
-        """The files to watch: when one of them or its directory changes, `advance` may read something."""
+        """The files to watch. When one of them or its directory changes, `advance` may have something to
+        read.
+        """
         ...
 
     def advance(self) -> bool:
-        """Read what is new; whether there was anything."""
+        """Read what is new. Return whether there was anything."""
         ...
 
     def complete(self, session: AssistantSession) -> AssistantSession:
-        """The session with what is known of it since."""
+        """Return the session with what has become known of it since."""
         ...
 
     @property
     def agents(self) -> Sequence[SubAgent] | None:
-        """Its sub-agents; None if they are sessions of their own."""
+        """The session's sub-agents; None if they are sessions of their own."""
         ...
 
     @property
     def agents_since(self) -> Callable[[float], Sum] | None:
-        """Sums up its sub-agents' requests after a time; None if the program's own sums lack them."""
+        """Sums up the requests of the sub-agents after a time. None if the program's own sums do not include
+        sub-agents.
+        """
         ...
 
     @property
@@ -75,7 +81,9 @@ class FollowedSession(Protocol):
 
 
 class FollowedFile(Generic[R]):
-    """A file of records. `list_instructions` are the files on disk that an instruction's path stands for."""
+    """Follows a session that is a file of records. `list_instructions` returns the files on disk that the
+    path of an instruction file in a record stands for.
+    """
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""What requests cost, by the prices in the registry of models; US dollars.
+"""Computes what requests cost in US dollars, by the prices in the registry of models.
 
 1. A price is a function of the whole usage: of the tokens by kind and by how long they stay in the cache, of
    the length of the request, of what multiplies all prices (`modes`), and of the searches on the web.
@@ -20,20 +20,24 @@ _PER = 1_000_000
 
 
 class TokenPrices(NamedTuple):
-    """Prices of one token of a request: read from the cache, new (written or not), and of the answer."""
+    """The price in US dollars of one token that is read from the cache, one that is new, and one of the
+    answer.
+    """
 
     read: float
     new: float
     output: float
 
     def cost(self, usage: Usage) -> float:
-        """The cost of a request. `new` is the mean price of the tokens of this very usage."""
+        """Return the cost of a usage in US dollars. `new` must be the mean price for this very usage."""
         new_tokens = usage.fresh + usage.cache_write
         return usage.cache_read * self.read + new_tokens * self.new + usage.output * self.output
 
 
 class RequestPrice(NamedTuple):
-    """The known cost of a request, None if nothing is known. `lacks` says what the cost does not include."""
+    """What a request cost, in US dollars; None if nothing is known. `lacks` says what the cost does not
+    include.
+    """
 
     usd: float | None
     lacks: tuple[str, ...] = ()
@@ -41,12 +45,12 @@ class RequestPrice(NamedTuple):
 
 @functools.lru_cache(maxsize=64)
 def limits_of(model: str) -> ModelLimits:
-    """The registry's limits and prices of a model."""
+    """Return the limits and prices that the registry has for a model."""
     return get_model_limits(model)
 
 
 def price(request: AssistantRequest) -> RequestPrice:
-    """Price a request: everything that was billed."""
+    """Compute the cost of all that was billed for a request. A cost that the program states is believed."""
     if request.cost_usd is not None:
         return RequestPrice(request.cost_usd)
     costs, lacks = [], list[str]()
@@ -71,7 +75,9 @@ def price(request: AssistantRequest) -> RequestPrice:
 
 
 def price_sum(model: str | None, total: Usage) -> RequestPrice:
-    """Price many requests together at the usual prices; surcharges of single requests are not known."""
+    """Compute the cost of many requests together at the usual prices. Surcharges of single requests are not
+    known.
+    """
     limits = limits_of(model or "")
     prices = _prices(
         BilledUsage(model, Usage(fresh=total.fresh, cache_write=total.cache_write)), is_long=False
@@ -83,12 +89,14 @@ def price_sum(model: str | None, total: Usage) -> RequestPrice:
 
 
 def request_prices(request: AssistantRequest) -> TokenPrices | None:
-    """The prices for the tokens of a request's window; None for a model without prices."""
+    """Return the prices of the tokens in a request's window, None for a model without prices."""
     return _prices(BilledUsage(request.model, request.usage, request.written_1h, request.modes))
 
 
 def cold_price(request: AssistantRequest, tokens: int, *, is_hour: bool) -> float | None:
-    """The price of one token if the next request, of so many tokens, goes to a cold cache."""
+    """Return the price of one new token if the next request sends so many tokens to a cold cache. None for a
+    model without prices.
+    """
     written = Usage(cache_write=tokens)
     prices = _prices(BilledUsage(request.model, written, tokens if is_hour else 0, request.modes))
     return None if prices is None else prices.new

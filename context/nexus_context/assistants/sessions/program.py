@@ -1,4 +1,4 @@
-"""What is asked of a program that has sessions: where they are, and how one is followed."""
+"""Defines what a program that has sessions must answer: where they are, and how one is followed."""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
@@ -17,15 +17,15 @@ def _no_format() -> "RecordFormat[Any]":
 
 
 class ProgramSessions(msgspec.Struct, frozen=True, kw_only=True):
-    """The sessions of a program.
+    """Finds and follows the sessions of a program.
 
-    `list_sources` lists where those of some folders are, or all of them. `root_of` is the directory that
-    holds them, `watched` reads the paths where those of a folder appear or change: a directory, with a
-    separator at its end, or a file. `follow` reads a session as it grows. `list_files` lists the files of
-    sessions and of sub-agents, `list_agents` those of the sub-agents of a session's file, which
-    `agents_directory` has; `is_agent` tells them from others. `link_forks` finds which of the sessions is a
-    fork of another one. `record_format` imports the format of their records. `shares_file`: one file has all
-    sessions, as rows.
+    `list_sources` lists the sessions of some folders, or of all. `root_of` returns the directory that holds
+    all sessions. `watched` returns the paths where the sessions of a folder appear or change; a directory
+    ends with a separator. `follow` reads a session as it grows. `list_files` lists the files of sessions and
+    of sub-agents. `list_agents` lists the files of the sub-agents of a session's file, and `agents_directory`
+    returns the directory that has them; `is_agent` tells whether a file is one of them. `link_forks` sets the
+    origins of those sessions that are forks. `record_format` imports the format of the records. `shares_file`
+    is true if one file has all sessions, as rows.
     """
 
     list_sources: Callable[[Place, Folders], Iterator[SessionSource]]

@@ -1,4 +1,4 @@
-"""What a summary of another assistant dropped of a session: the user's instructions, open tasks, names.
+"""Finds what a summary of another assistant dropped of a session: the user's instructions, open tasks, names.
 
 1. The facts are those of a compaction of our own (`extract_facts`, `names_in`), from the messages before it.
 2. An instruction or a task is dropped if the summary has neither its text nor most of its words: COVERED.
@@ -31,7 +31,9 @@ _ANALYSIS = re.compile(r"<analysis>.*?(?:</analysis>|\Z)", re.DOTALL)
 
 
 class SessionFacts:
-    """The facts of the messages before a compaction that can be given back, the most important first."""
+    """What can be given back of the messages before a compaction: instructions and tasks, the most important
+    first, and names.
+    """
 
     __slots__ = ("instructions", "names", "tasks")
 
@@ -43,7 +45,9 @@ class SessionFacts:
 
 
 def recall_dropped(facts: SessionFacts, present: Iterable[str], counter: TokenCounter, limit: int) -> str:
-    """The text to give back; empty if nothing is missing in the texts that are `present`, or nothing fits."""
+    """Write the text that gives back the facts which the texts in `present` lack. Empty if they lack nothing,
+    or nothing fits into `limit` tokens.
+    """
     texts_present = [redact_message(_ANALYSIS.sub("", text)) for text in present]
     summary = _Summary(texts_present)
     titles = headings()

@@ -1,4 +1,4 @@
-"""What a compaction by another program dropped: the messages before it compared with those after it."""
+"""Finds what a compaction by another program dropped: the messages before it compared with those after it."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -16,7 +16,9 @@ MOST_ITEMS = 50
 
 
 class CompactionReceipt:
-    """The messages that a compaction replaced, read once, to compare them with what is there after it."""
+    """Compares the messages that a compaction replaced with the messages after it. The former are analysed
+    once.
+    """
 
     def __init__(self, replaced: Sequence[Message]) -> None:
         self._replaced = replaced
@@ -24,9 +26,9 @@ class CompactionReceipt:
         self._index: IdentifierIndex | None = None
 
     def compare(self, history: Sequence[Message], folder: str | None = None) -> DroppedItems:
-        """The user's instructions, the open tasks, the paths and names that `history` lacks.
+        """List what `history` no longer has of the user's instructions, open tasks, paths and names.
 
-        What counts as one is as in our own compactions (`conversation.compaction`). Secrets are no items.
+        What counts as one is as in our own compactions (`conversation.compaction`). Secrets are left out.
         Paths in the folder are relative to it.
         """
         # 20 ms to import, for sessions with a compaction only

@@ -1,4 +1,4 @@
-"""A record of a session's file, whatever program wrote it. What it holds may be anything."""
+"""Defines a record of a session's file, whatever program wrote it. What it holds may be anything."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -9,7 +9,7 @@ MOST_KINDS = 50
 
 
 class SessionRecord:
-    """A JSON object that is a line of a file. Programs have subclasses that say what is in it."""
+    """A line of a session's file, a JSON object. Each program has a subclass that knows what is in it."""
 
     __slots__ = ("value",)
 
@@ -24,56 +24,58 @@ class SessionRecord:
 
     @property
     def unknown(self) -> tuple[str, ...]:
-        """The kinds of it, and of what it holds, that Nexus does not know."""
+        """The kinds that Nexus does not know, of the record and of what it holds."""
         return ()
 
     @property
     def is_compaction(self) -> bool:
-        """Whether the messages before it are no longer sent."""
+        """Whether the record is a compaction, so that the messages before it are no longer sent."""
         return False
 
     @property
     def folder(self) -> str | None:
-        """Where the session works, if it says."""
+        """The folder where the session works, if the record names it."""
         return None
 
     @property
     def relocated(self) -> str | None:
-        """Where the session was moved to, if it says."""
+        """The folder that the session was moved to, if the record names it."""
         return None
 
     @property
     def fork_of(self) -> str | None:
-        """The session whose messages this one begins with, if it says."""
+        """The id of the session that this one was forked from, if the record names it."""
         return None
 
     @property
     def shared_until(self) -> str | None:
-        """When a fork was made that does not repeat the messages of its origin (ISO 8601), if it says."""
+        """When the session was forked (ISO 8601), if it is a fork whose file does not repeat the messages of
+        its origin. Else None.
+        """
         return None
 
     @property
     def titles(self) -> dict[int, str]:
-        """The title that it gives its session, by its rank."""
+        """The titles that the record gives its session: each rank → title. A higher rank counts more."""
         return {}
 
     @property
     def uuid(self) -> str | None:
-        """Its own name, if others refer to it by that."""
+        """The id by which other records refer to this one, if it has one."""
         return None
 
     @property
     def session(self) -> str | None:
-        """The name of its session, if it says."""
+        """The id of the session, if the record names it."""
         return None
 
     @property
     def parent_session(self) -> str | None:
-        """The session that started this one, if it says."""
+        """The id of the session that started this one, if the record names it."""
         return None
 
 
 def count_kinds(counts: Counter[str], kinds: Iterable[str]) -> None:
-    """Count unknown kinds."""
+    """Count kinds that Nexus does not know. At most MOST_KINDS are told apart."""
     for kind in kinds:
         counts[kind if kind in counts or len(counts) < MOST_KINDS else "other kinds"] += 1

@@ -1,4 +1,4 @@
-"""How the records of a program become messages, and where reading them can resume.
+"""Defines how the records of a program become messages, and where reading them can resume.
 
 1. Reading resumes before a record at which every call has its result and no text of the user waits in a
    queue, and which begins an answer or a message of the user. What follows is converted without what
@@ -22,21 +22,25 @@ R = TypeVar("R", bound=SessionRecord)
 
 
 class Boundary(msgspec.Struct, frozen=True):
-    """The first of the records that are read again, and the parents that it may have."""
+    """A place where reading can resume. `at` is the index of the first record that is read again, `parents`
+    are the records that may precede it.
+    """
 
     at: int
     parents: tuple[str, ...] = ()
 
 
 class RecordFormat(msgspec.Struct, Generic[R], frozen=True, kw_only=True):
-    """The format of a program's records. `is_agent`: they are of a sub-agent's own file.
+    """Says how the records of a program are read. An argument `is_agent` means that the records are a
+    sub-agent's own file.
 
-    `find_boundary` finds the last boundary behind the first record. `continues` says whether records simply
-    continue what was read before them, with these parents. `list_waiting` lists the records whose texts
-    the user may still take back. `find_parent` and `find_folder` say by its path which session started
-    that of a file, and where it works, if its records do not. `choose_folder` chooses among the folders
-    that they name. `find_origin` finds from which session that of a file was forked, if its records do
-    not say. `is_named_by_file`: the name of a file is its session's.
+    `find_boundary` finds the last boundary behind the first record. `continues` tells whether records simply
+    continue what was read before them; the texts it gets are the `parents` of the boundary. `list_waiting`
+    lists the indices of records whose texts the user may still take back. `find_parent`, `find_folder` and
+    `find_origin` get the path of a file, and return the session that started its session, the folder where
+    that works, and the session that it was forked from; each is None if the path does not tell.
+    `choose_folder` chooses among the folders that the records of a file name. `is_named_by_file` is true if a
+    file is named after its session.
     """
 
     record_type: type[R]

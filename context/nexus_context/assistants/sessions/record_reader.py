@@ -1,4 +1,5 @@
-"""The records that another program appends to a file: each once, as they come, or since the last compaction.
+"""Reads the records that another program appends to a file: each once, as they come, or since the last
+compaction.
 
 1. A line that has no end yet waits for it, unless it is a whole JSON object. One of more than `longest` bytes
    is left out, and its bytes are not kept.
@@ -33,10 +34,11 @@ _decode = msgspec.json.Decoder().decode
 
 
 class LinePiece(msgspec.Struct, frozen=True):
-    """Complete lines of a file, and the `rest` behind them, whose end has not come.
+    """Complete lines of a file. `rest` is the beginning of the next line, whose end is not there yet.
 
-    `end` is the offset behind the lines, and `before` are the HEAD bytes before it. `is_last`: the file ended
-    behind the rest. `is_too_long`: there is a line instead that is too long, and nothing is kept of it.
+    `end` is the offset behind the lines, and `before` has the HEAD bytes before it. `is_last` is true if the
+    file ends behind `rest`. `is_too_long` is true if there is only a line that is too long; nothing is kept
+    of that.
     """
 
     lines: list[bytes]
@@ -49,7 +51,7 @@ class LinePiece(msgspec.Struct, frozen=True):
 
 
 def read_lines(path: str, start: int, size: int, longest: int) -> LinePiece:
-    """The lines from an offset on, about `size` bytes of them. OSError if the file cannot be read."""
+    """Read about `size` bytes of lines from an offset on. Raise OSError if the file cannot be read."""
     stamp, data = files.read_range(path, start, size)
     while len(data) == size and b"\n" not in data and size < longest:
         size = min(4 * size, longest)
@@ -72,7 +74,7 @@ def read_lines(path: str, start: int, size: int, longest: int) -> LinePiece:
 
 
 def read_marked(path: str, record_type: type[R], marks: Sequence[bytes]) -> Iterator[R]:
-    """The records of a file whose lines have one of the marks. OSError if the file cannot be read."""
+    """Yield the records whose lines contain one of the marks. Raise OSError if the file cannot be read."""
     position, is_last = 0, False
     while not is_last:
         piece = read_lines(path, position, BLOCK, LONGEST)
@@ -85,12 +87,16 @@ def read_marked(path: str, record_type: type[R], marks: Sequence[bytes]) -> Iter
 
 
 def mark_of(path: str, offset: int) -> str:
-    """What identifies a file up to an offset (rule 2). OSError if the file cannot be read."""
+    """Return a text that identifies a file up to an offset (rule 2). Raise OSError if the file cannot be
+    read.
+    """
     return _digest(*_ends(path, offset))
 
 
 def decode_line(line: bytes, record_type: type[R]) -> R | None:
-    """The record of a line, also of one with half a surrogate pair or bytes that are not UTF-8."""
+    """Decode the record in a line, None if it has none. Half a surrogate pair and bytes that are not UTF-8
+    are accepted.
+    """
     value: Any
     try:
         value = _decoder_of(record_type.FIELDS).decode(line)
@@ -106,9 +112,9 @@ def _decoder_of(fields: tuple[str, ...]) -> "msgspec.json.Decoder[Any]":
 
 
 def records_since_compaction(path: str, record_type: type[R], most: int) -> list[R]:
-    """The records since the last compaction, with its own one, among the last `most` bytes of a file.
+    """Read the record of the last compaction and those after it, at most the last `most` bytes of a file.
 
-    OSError if the file cannot be read.
+    Raise OSError if the file cannot be read.
     """
     records: list[R] = []
     for line in files.Lines(path, most=most):
@@ -122,7 +128,9 @@ def records_since_compaction(path: str, record_type: type[R], most: int) -> list
 
 
 def last_compaction(path: str, record_type: type[R], most: int) -> R | None:
-    """The record of the last compaction among the last `most` bytes; no other record is decoded."""
+    """Find the record of the last compaction in the last `most` bytes of a file, else None. No other record
+    is decoded.
+    """
     for line in files.Lines(path, most=most):
         if any(mark in line for mark in record_type.COMPACTION_MARKS):
             record = decode_line(line, record_type)
@@ -132,16 +140,17 @@ def last_compaction(path: str, record_type: type[R], most: int) -> R | None:
 
 
 class ResumePoint(msgspec.Struct, frozen=True):
-    """Where reading resumes: an offset, and what identifies the file up to there (`mark_of`)."""
+    """A place where reading resumes. `mark` identifies the file up to `offset`, as `mark_of` does."""
 
     offset: int = 0
     mark: str = ""
 
 
 class RecordReader(Generic[R]):
-    """The records of a file that grows, each once.
+    """Reads the records of a file that grows, each once.
 
-    `restarts` counts how often reading began anew, the first time included if there is no place to `resume`.
+    `restarts` counts how often reading began at the beginning. The first time counts, too, unless there is a
+    place to `resume`.
     """
 
     def __init__(
@@ -178,22 +187,25 @@ class RecordReader(Generic[R]):
 
     @property
     def stamp(self) -> tuple[int, ...] | None:
-        """The stamp of the file when it was read last; None before, and if it is gone."""
+        """The stamp of the file when it was last read to its end. None before that, and if the file is
+        gone.
+        """
         return self._stamp
 
     @property
     def offset(self) -> int:
-        """Where reading resumes: behind the last complete line."""
+        """The offset where reading resumes, behind the last complete line."""
         return self._point.offset
 
     def has_changed(self) -> bool:
-        """Whether there is anything new; one `stat`."""
+        """Whether the file has changed since it was read. This costs one `stat`."""
         return files.file_stamp(self.path) != self._stamp
 
     def read(self) -> Iterator[R]:
-        """The records since the last call; none if the file is gone. OSError if it cannot be read.
+        """Yield the records since the last call, none if the file is gone. Raise OSError if it cannot be
+        read.
 
-        `restarts` changes before the first record if reading starts over.
+        If reading starts over, `restarts` changes before the first record.
         """
         stamp = files.file_stamp(self.path)
         if stamp is None or stamp == self._stamp:

@@ -1,4 +1,4 @@
-"""The report of a session of another assistant: its window, its cache, its compactions, its cost."""
+"""Defines the report of a session of another assistant: its window, its cache, its compactions, its cost."""
 
 from typing import Literal
 
@@ -15,7 +15,9 @@ CostOrigin = Literal["program", "nexus", "both"]
 
 
 class WindowPart(msgspec.Struct, frozen=True):
-    """A part of the window. `label` is a tool, a file or a kind of attachment; `server` is that of MCP."""
+    """A part of the window. `label` is a tool, a file or a kind of attachment; `server` is the MCP server of
+    a tool.
+    """
 
     category: Category
     tokens: int
@@ -24,9 +26,11 @@ class WindowPart(msgspec.Struct, frozen=True):
 
 
 class ReportedWindow(msgspec.Struct, frozen=True):
-    """What the last request sent. Σ parts.tokens = used, which the provider counted.
+    """What the last request sent. `used` is what the provider counted, and the sum of the tokens of all
+    parts.
 
-    `is_estimate`: there was no request since a compaction. `size` is that of the model's window.
+    `is_estimate` is true if there was no request since a compaction. `size` is the size of the model's window
+    in tokens.
     """
 
     used: int
@@ -36,10 +40,11 @@ class ReportedWindow(msgspec.Struct, frozen=True):
 
 
 class CacheMiss(msgspec.Struct, frozen=True, kw_only=True):
-    """A request that wrote to the cache again what had been there; for the first one, all that it wrote.
+    """A request that wrote to the cache again what had been there. The first request counts as one, with all
+    that it wrote.
 
-    `tokens` were written again. `cost_usd` is what that cost beyond reading them. `idle_s` is the time since
-    the request before. `detail` names the model, the version or the file.
+    `tokens` were written again. `cost_usd` is what that cost more than reading them. `idle_s` are the seconds
+    since the request before. `detail` names the model, the version or the file that changed.
     """
 
     at: float
@@ -51,10 +56,11 @@ class CacheMiss(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CacheState(msgspec.Struct, frozen=True, kw_only=True):
-    """What the next turn finds. `cold_at` is in seconds since 1970, None where the provider promises nothing.
+    """What the next turn finds in the cache. The cache is cold at `cold_at`, in seconds since 1970; that is
+    None if the provider promises no time.
 
-    `next_tokens` are what the next turn sends at least; the costs are of sending them from a warm and to a
-    cold cache, None without prices.
+    `next_tokens` are the tokens that the next turn sends at least. `warm_usd` and `cold_usd` are what sending
+    them costs from a warm and a cold cache, None without prices.
     """
 
     lifetime_s: int | None
@@ -65,7 +71,9 @@ class CacheState(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DroppedItems(msgspec.Struct, frozen=True):
-    """What was in the window before a compaction and is nowhere after it. `counts` has all, listed or not."""
+    """What was in the window before a compaction and is nowhere after it. `counts` also counts what the lists
+    are too short for.
+    """
 
     instructions: tuple[str, ...] = ()
     tasks: tuple[str, ...] = ()
@@ -75,9 +83,9 @@ class DroppedItems(msgspec.Struct, frozen=True):
 
 
 class CompactionReport(msgspec.Struct, frozen=True, kw_only=True):
-    """A compaction: its trigger and the tokens before and after it, as far as they are known.
+    """A compaction. `before` and `after` are the tokens in the window, None where they are not known.
 
-    `dropped` is known of the last one, unless `is_partial`: the messages before it were not read.
+    `dropped` is known only of the last compaction. If `is_partial`, not all messages before it were read.
     """
 
     at: float
@@ -89,7 +97,9 @@ class CompactionReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ToolCost(msgspec.Struct, frozen=True):
-    """What the calls of a tool took. `tokens` are of all results, `in_window` of those in the window now."""
+    """What the calls of a tool took. `tokens` are those of all results, `in_window` those of the results in
+    the window now.
+    """
 
     tool: str
     server: str | None
@@ -101,9 +111,9 @@ class ToolCost(msgspec.Struct, frozen=True):
 
 
 class SubAgent(msgspec.Struct, frozen=True, kw_only=True):
-    """A sub-agent with a window of its own. Its usage is not part of the session's `requests`.
+    """A sub-agent with a window of its own. The session's `requests` do not include its requests.
 
-    `lacks` and `estimated`: see `SessionReport`.
+    For `lacks` and `estimated` see `SessionReport`.
     """
 
     id: str

@@ -1,4 +1,4 @@
-"""What is known of a session of another assistant."""
+"""Defines what is known of a session of another assistant."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -19,7 +19,9 @@ R = TypeVar("R", bound=SessionRecord)
 
 
 class Usage(msgspec.Struct, frozen=True):
-    """The tokens of one or more requests, each counted once, by the provider."""
+    """The tokens of one or more requests as the provider counted them. Each token is in one of the
+    figures.
+    """
 
     fresh: int = 0  # of the input, neither read from the cache nor written to it
     cache_read: int = 0
@@ -33,7 +35,7 @@ class Usage(msgspec.Struct, frozen=True):
 
 
 def sum_usages(usages: Iterable[Usage]) -> Usage:
-    """The sum of usages."""
+    """Add usages."""
     fresh = read = write = output = 0
     for usage in usages:
         fresh += usage.fresh
@@ -44,7 +46,7 @@ def sum_usages(usages: Iterable[Usage]) -> Usage:
 
 
 def subtract_usage(first: Usage, second: Usage) -> Usage:
-    """Subtract each figure of the second usage from the first; 0 where the second is larger."""
+    """Subtract each figure of the second usage from the first. A figure is 0 where the second is larger."""
     return Usage(
         fresh=max(first.fresh - second.fresh, 0),
         cache_read=max(first.cache_read - second.cache_read, 0),
@@ -54,7 +56,7 @@ def subtract_usage(first: Usage, second: Usage) -> Usage:
 
 
 def larger_window(size: int | None, sent_tokens: int) -> int | None:
-    """The `size` of a window if it holds `sent_tokens`, else the next larger size; None if it is unknown."""
+    """Return the `size` of a window, or a larger one if it does not hold `sent_tokens`. None if `size` is."""
     if size is None or sent_tokens <= size:
         return size
     return next(
@@ -63,14 +65,15 @@ def larger_window(size: int | None, sent_tokens: int) -> int | None:
 
 
 class AssistantSession(msgspec.Struct, frozen=True, kw_only=True):
-    """One session, read from both ends of its file or from its row in a database; None: not stated there.
+    """One session, read from both ends of its file or from its row in a database. A field is None if it is
+    not stated there.
 
-    `id` is the program's own. `path` is the file that holds it. `folder` is where it works. `prompt` is a
-    message of the user, or the title that the program shows. `last` is the usage of its last request, `total`
-    that of all of them as the program sums them up, as is `cost_usd`. `window` is the size of the model's
-    context window in tokens. `parent` started it as a sub-agent; it was forked from `fork_of`. Times are UTC,
-    ISO 8601. `damaged` counts the lines that are not what this program writes, among those that were looked
-    at.
+    `id` is the program's own. `path` is the file that holds the session, `folder` where it works. `prompt` is
+    a message of the user, or the title that the program shows. `last` is the usage of the last request;
+    `total` and `cost_usd` are the program's own sums of all requests. `window` is the size of the model's
+    context window in tokens. `parent` is the session that started this one as a sub-agent, `fork_of` the one
+    that it was forked from. Times are UTC, ISO 8601. `damaged` counts lines that are not what this program
+    writes, among those that were read.
     """
 
     assistant: str
@@ -92,10 +95,10 @@ class AssistantSession(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Place(msgspec.Struct, frozen=True):
-    """Where assistants have their files: the user's home and the environment.
+    """Where assistants have their files: the user's home and the environment variables.
 
-    `reads_conversations`: the user lets Nexus open and list the files of their sessions; `not_read` is the
-    sentence for people where that is off.
+    `reads_conversations` is true if the user lets Nexus list and open the files of sessions. `not_read` is
+    the sentence that tells people that this is off.
     """
 
     home: str
@@ -105,7 +108,7 @@ class Place(msgspec.Struct, frozen=True):
 
 
 class SessionSource(msgspec.Struct, frozen=True):
-    """Sessions that can be read. `stamp` changes whenever `read` gives something else."""
+    """A place that sessions can be read from. `stamp` changes whenever `read` would return something else."""
 
     path: str
     stamp: tuple[int, ...]
@@ -117,7 +120,7 @@ MOST_DAMAGED = 10_000
 
 
 class FolderScope(msgspec.Struct, frozen=True):
-    """A folder with those inside it, and the `parents` above it without what else is inside them."""
+    """Which folders count: `folder`, those inside it, and its `parents` themselves."""
 
     folder: str
     parents: tuple[str, ...] = ()
@@ -128,7 +131,9 @@ Folders = str | FolderScope | None
 
 
 def is_within(folder: str | None, root: Folders) -> bool:
-    """Whether a session's folder is in `root`, or is one of its parents; True without a root."""
+    """Whether a session's folder is `root` or inside it, or is one of the `parents` of a FolderScope. True if
+    `root` is None.
+    """
     if isinstance(root, FolderScope):
         return folder in root.parents or is_within(folder, root.folder)
     if root is None or folder == root:
@@ -146,12 +151,13 @@ def read_file(
     mark: re.Pattern[bytes] | None = None,
     moves: bool = False,
 ) -> list[AssistantSession]:
-    """Read the session of a file of records; none if it works in another folder or in none.
+    """Read the session of a file of records. Empty if it works in another folder, or if the file is missing.
 
-    OSError if the file cannot be read.
+    Raise OSError if the file cannot be read.
 
-    `begin` gets the first records and the time of the file, `complete` those from the end on: the last one,
-    and those whose line has the `mark`, or all. `moves`: the last records may name another folder.
+    `begin` gets the first records and the time of the file. `complete` gets records from the end of the file
+    on: the last one and those whose line has the `mark`, or all without a `mark`. With `moves`, the last
+    records may name another folder.
     """
     damaged: set[int] = set()
     try:
@@ -174,9 +180,10 @@ def read_file(
 def records(
     lines: Iterable[bytes], record_type: type[R], damaged: set[int], mark: re.Pattern[bytes] | None = None
 ) -> Iterator[R]:
-    """The records among lines; `damaged` gets the hashes of the others.
+    """Yield the records among lines; the hashes of other lines are added to `damaged`.
 
-    With a `mark`, those behind the first one need it: to decode the lines is most of the work.
+    With a `mark`, lines behind the first record are skipped if they lack it: decoding lines is most of the
+    work.
     """
     is_first = True
     for line in lines:
@@ -193,6 +200,6 @@ def records(
 
 
 def utc(nanoseconds: int) -> str:
-    """A file's time as the records of assistants write them."""
+    """Write a file's time as the records of assistants do, in ISO 8601."""
     time = datetime.fromtimestamp(nanoseconds / 1e9, UTC)
     return time.isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,4 +1,4 @@
-"""What happens in a session of another assistant, in words that all of them share.
+"""Defines what happens in a session of another assistant, in words that all of them share.
 
 Each format's module turns records into steps, in the order in which they matter: what a request sends comes
 before the request, its answer after it.
@@ -30,7 +30,9 @@ read."""
 
 
 class BilledUsage(msgspec.Struct, frozen=True):
-    """Tokens that are billed together. `modes` multiply their prices: a tier of service, "fast", a place."""
+    """Tokens that are billed together. `modes` are what multiplies their prices, such as "fast", a service
+    tier or a place.
+    """
 
     model: str | None
     usage: Usage
@@ -40,17 +42,19 @@ class BilledUsage(msgspec.Struct, frozen=True):
 
 
 class AssistantRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """A request that was answered. Records with the same key are of one; the largest figures count.
+    """A request that was answered. Records with the same key belong to one request; of each figure the
+    largest counts.
 
-    `is_inherited`: it is of the session of which this one is a fork.
+    `at` is in seconds since 1970. `usage` is that of the window: of the last iteration that the conversation
+    was sent in. `written_1h` are those tokens of `usage.cache_write` that are kept for an hour. For `modes`
+    and `searches` see `BilledUsage`. `iterations` are all that was billed, if that is more than the window.
+    `cost_usd` is the cost that the program states.
 
-    `at` is in seconds since 1970. `usage` is that of its window: the last one that the conversation was sent
-    in. `written_1h` are those tokens of `usage.cache_write` that are kept for an hour. `modes` and
-    `searches`: see `BilledUsage`. `iterations` are all that was billed, if that is more than the window.
-    `is_aside`: it did not send the conversation as the next one does, as that for a summary. `cost_usd` is
-    what the program says that it cost. `is_unended`: the answer was recorded before the provider ended it.
-    `lifetime` is how long the program asked to keep the cache ("5m", "1h", "off"), `miss` the provider's
-    reason for a miss of it.
+    `is_aside` is true if the request did not send the conversation as the next one does, as one for a
+    summary. `is_unended` is true if the answer was recorded before the provider ended it. `is_inherited` is
+    true if the request is of the session that this one was forked from. `lifetime` is how long the program
+    asked to keep the cache ("5m", "1h", "off"). `miss` is the reason that the provider states for a cache
+    miss.
     """
 
     key: str
@@ -71,18 +75,18 @@ class AssistantRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def billed(self) -> tuple[BilledUsage, ...]:
-        """All that was billed."""
+        """All usages that were billed for the request."""
         own_usage = BilledUsage(self.model, self.usage, self.written_1h, self.modes, searches=self.searches)
         return self.iterations or (own_usage,)
 
     @property
     def total(self) -> Usage:
-        """The tokens of all that was billed."""
+        """The tokens of all that was billed for the request."""
         return sum_usages(iteration.usage for iteration in self.iterations) if self.iterations else self.usage
 
 
 class WindowText(msgspec.Struct, frozen=True):
-    """A text in the window. `label` is a path or a kind of attachment, `id` that of a record."""
+    """A text in the window. `label` is a path or a kind of attachment, `id` the id of its record."""
 
     category: Category
     text: str
@@ -93,7 +97,7 @@ class WindowText(msgspec.Struct, frozen=True):
 
 
 class ToolUse(msgspec.Struct, frozen=True):
-    """A call of a tool; `server` is that of MCP."""
+    """A call of a tool. `server` is the MCP server of the tool, None for other tools."""
 
     id: str
     tool: str
@@ -103,7 +107,7 @@ class ToolUse(msgspec.Struct, frozen=True):
 
 
 class ToolOutput(msgspec.Struct, frozen=True):
-    """The result of a call."""
+    """The result of a tool call. `call` is the id of the call."""
 
     call: str
     text: str
@@ -113,7 +117,7 @@ class ToolOutput(msgspec.Struct, frozen=True):
 
 
 class SessionCompaction(msgspec.Struct, frozen=True):
-    """From here on a summary replaces what was before, except the records in `preserved`."""
+    """A compaction: from here on, a summary replaces the records before it, except those in `preserved`."""
 
     at: float
     trigger: str | None = None
@@ -124,13 +128,15 @@ class SessionCompaction(msgspec.Struct, frozen=True):
 
 
 class LoadedInstructions(msgspec.Struct, frozen=True):
-    """The instruction files that are in the window from here on: paths and texts."""
+    """The instruction files that are in the window from here on: the path and text of each."""
 
     files: tuple[tuple[str, str], ...]
 
 
 class Definitions(msgspec.Struct, frozen=True):
-    """The system prompt and the tools of the next requests. `fingerprint` changes whenever they do."""
+    """The system prompt and the tools of the next requests. `fingerprint` changes whenever one of them
+    does.
+    """
 
     fingerprint: str
     system: str
@@ -141,8 +147,8 @@ class Definitions(msgspec.Struct, frozen=True):
 class StatedTotals(msgspec.Struct, frozen=True):
     """What the program itself has summed up so far.
 
-    `is_continued`: its version goes on counting when a session is resumed. `lacks` are what it says that its
-    cost does not include, with the number of times.
+    `is_continued` is true if this version of the program goes on counting when a session is resumed. `lacks`
+    says what the stated cost does not include, and how often.
     """
 
     usage: Usage | None = None
@@ -165,21 +171,23 @@ Step = (
 
 
 class AgentStep(msgspec.Struct, frozen=True):
-    """A step of a sub-agent whose records are in the same file."""
+    """A step of a sub-agent whose records are in the file of its session. `agent` is the id of the
+    sub-agent.
+    """
 
     agent: str
     step: Step
 
 
 class Memo(msgspec.Struct, frozen=True):
-    """A message of the conversation with the id of its record, to compare before and after a compaction."""
+    """A message and the id of its record, kept to compare what is there before and after a compaction."""
 
     record: str
     message: Message
 
 
 def split_server(name: str) -> tuple[str, str | None]:
-    """A tool's name and its server, of `mcp__server__tool`; other names have none."""
+    """Split a tool's name `mcp__server__tool` into tool and server. The server is None for other names."""
     if not name.startswith("mcp__"):
         return name, None
     server, separator, tool = name[5:].partition("__")

@@ -1,4 +1,4 @@
-"""What the calls of each tool cost.
+"""Computes what the calls of each tool cost.
 
 1. A call costs its share of the answer that it is in, by length.
 2. Its arguments and its result are new in the next request: their tokens cost what new tokens cost there,
@@ -29,7 +29,7 @@ class _Sums:
 
 
 class ToolCosts:
-    """The sums of each tool of one conversation."""
+    """Sums up the calls, errors, tokens and cost of each tool in one conversation."""
 
     def __init__(self) -> None:
         self._tools: dict[Tool, _Sums] = {}
@@ -44,7 +44,7 @@ class ToolCosts:
         self._of(tool).errors += 1
 
     def add_output(self, tool: Tool, tokens: float, prices: TokenPrices | None) -> None:
-        """Add a call's share of an answer."""
+        """Add the cost of a call's share of an answer; `tokens` are those of the share."""
         if prices is not None:
             self._of(tool).cost += tokens * prices.output
 
@@ -57,7 +57,9 @@ class ToolCosts:
         usage: Usage,
         prices: TokenPrices | None,
     ) -> None:
-        """Add the cost of the tools' parts of a request; `tokens` has all parts, `new_parts` the new."""
+        """Add what a request cost for calls and their results. `tokens` are the tokens of all parts of its
+        window, `new_parts` those of the parts that were new in it.
+        """
         if prices is None:
             self._is_priced = False
         read = min(usage.cache_read, sent_before)
@@ -76,7 +78,9 @@ class ToolCosts:
                 sums.cost += fresh * prices.new + max(count - fresh, 0.0) * resend_price
 
     def report(self, tokens: Mapping[Part, float]) -> tuple[ToolCost, ...]:
-        """The tools, the most expensive first; `tokens` are those of the window now."""
+        """List the tools, the most expensive first. `tokens` are the tokens of each part of the window
+        now.
+        """
         costs = [
             ToolCost(
                 tool=tool,

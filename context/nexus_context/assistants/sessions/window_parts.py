@@ -1,4 +1,4 @@
-"""What a window consists of: the provider's figures, shared among texts by their length.
+"""Computes what a window consists of: the provider's figures, shared among texts by their length.
 
 1. The provider counts each request as a whole. What a request sent beyond the one before is what came between
    them, so that this growth is shared among those texts by their estimated tokens. An answer has the
@@ -41,7 +41,7 @@ class WindowParts:
         self._most_system: float | None = None  # what `system` was in the first request
 
     def add(self, part: Part, tokens: float) -> None:
-        """Add what the next request sends."""
+        """Add a text that the next request sends, by its part and estimated tokens."""
         if tokens > 0:
             self._pending[part] = self._pending.get(part, 0.0) + tokens
 
@@ -51,7 +51,7 @@ class WindowParts:
         return sum(self._pending.values())
 
     def take_request(self, sent_tokens: int) -> dict[Part, float]:
-        """Take in a request of so many tokens; returns the tokens of each part that was new in it."""
+        """Take in a request that sent so many tokens. Return the tokens of each part that was new in it."""
         pending, self._pending = self._pending, {}
         estimate = sum(pending.values())
         growth = sent_tokens - self.sent
@@ -87,14 +87,14 @@ class WindowParts:
             self.tokens[remainder_part] = unexplained
 
     def widen(self, sent_tokens: int) -> None:
-        """Correct the last request, which was larger than its first record said."""
+        """Correct the last request, if it sent more tokens than its first record said."""
         if sent_tokens > self.sent:
             remainder_part: Part = EARLIER if self.is_partial else SYSTEM
             self.tokens[remainder_part] = self.tokens.get(remainder_part, 0.0) + sent_tokens - self.sent
             self.sent = sent_tokens
 
     def compact(self) -> None:
-        """Forget all but the program's own prompt."""
+        """Forget all parts but the program's own prompt, after a compaction."""
         self.is_partial = False
         system = self.tokens.get(SYSTEM)
         self.tokens = {} if system is None else {SYSTEM: system}
@@ -102,7 +102,9 @@ class WindowParts:
         self._pending = {}
 
     def current(self) -> dict[Part, float]:
-        """The parts of the last request; without one since a compaction, estimates of the next."""
+        """Return the tokens of each part of the last request. After a compaction they are estimates for the
+        next request.
+        """
         if self.sent:
             return self.tokens
         sums = dict(self.tokens)
@@ -112,17 +114,19 @@ class WindowParts:
 
 
 def estimate(text: str, units: int = 0) -> float:
-    """The tokens of a text by its length and script, besides 60ths of a token."""
+    """Estimate the tokens of a text by its length and script. `units` are 60ths of a token for what is not
+    text.
+    """
     return (text_units(text) + units) / UNITS_PER_TOKEN
 
 
 def rows(
     tokens: Mapping[Part, float], definitions: Definitions | None, instructions: Sequence[tuple[str, float]]
 ) -> tuple[WindowPart, ...]:
-    """Whole numbers with the rounded sum of the parts, by category and size.
+    """Round the tokens of the parts so that their sum is the rounded sum, and sort them by category and size.
 
-    `instructions` are files that the transcript does not name, with their tokens: they are taken from what is
-    the program's own.
+    `instructions` are files that the transcript does not name, with their tokens. They are taken out of the
+    program's own part.
     """
     parts = dict(tokens)
     system = parts.get(SYSTEM, 0.0)

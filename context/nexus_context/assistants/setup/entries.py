@@ -1,4 +1,4 @@
-"""The entries that setup writes: hooks, and the MCP server; and what in settings does the same."""
+"""Makes the entries that setup writes, hooks and the MCP server, and finds what in settings does the same."""
 
 import shlex
 from collections.abc import Sequence
@@ -10,7 +10,9 @@ from nexus_context.assistants.setup.setup_types import SettingsEntry, SetupChoic
 def hook_commands(
     assistant: str, events: Sequence[str], prompt_event: str, options: SetupChoices
 ) -> list[tuple[str, str]]:
-    """Each event with the command line of its hook; with memory, also the one before a prompt is sent."""
+    """List each event with the command line of its hook. If the user chose memory, the event before a prompt
+    is sent has a hook of its own for that.
+    """
     commands = [(event, shlex.join((*options.command, "hook", assistant, event))) for event in events]
     if options.memory:
         words = (*options.command, "hook", assistant, prompt_event, "--memory")
@@ -19,17 +21,17 @@ def hook_commands(
 
 
 def hook_entry(container: tuple[str, ...], handler: dict[str, Any]) -> SettingsEntry:
-    """The entry of one hook."""
+    """Make the entry of one hook in the list at `container`."""
     return SettingsEntry(container, None, {"hooks": [handler]})
 
 
 def server_command(options: SetupChoices) -> dict[str, Any]:
-    """How `nexus mcp` is started."""
+    """Return the command and arguments that start `nexus mcp`, as settings of servers have them."""
     return {"command": options.command[0], "args": [*options.command[1:], "mcp"]}
 
 
 def is_ours(entry: SettingsEntry, value: Any) -> bool:
-    """Whether a value of the settings does what an entry does, however its command is written."""
+    """Whether a value of the settings does what an entry does, even if its command is written differently."""
     if entry.key == "nexus":
         words = [value.get("command"), value.get("args")] if isinstance(value, dict) else []
         return "mcp" in _words(words) and _names_nexus(words)

@@ -1,4 +1,4 @@
-"""Put entries into a JSON text and take them out again; every other character stays.
+"""Puts entries into a JSON text and takes them out again; every other character stays.
 
 1. Setup only inserts: a member or an item right behind the last one of its container, or behind the opening
    bracket of an empty one. Comments, trailing commas, line ends and indentation stay where they are.
@@ -37,7 +37,7 @@ _STEP = "  "
 
 
 def parse_settings(path: str, text: str) -> JsonDocument:
-    """Parse a settings file; SettingsError if it is broken or not an object."""
+    """Parse a settings file. Raise SettingsError if it is broken or not an object."""
     document = jsontext.parse(path, text)
     for problem in document.problems:
         if problem.severity is Severity.ERROR and problem.code not in LENIENT:
@@ -53,7 +53,9 @@ def parse_settings(path: str, text: str) -> JsonDocument:
 
 
 def first_leniency(path: str, text: str, syntax: Syntax) -> str | None:
-    """Explain why the program refuses a file that setup can edit: its first comment or trailing comma."""
+    """Return why the program refuses a file that setup can edit: its first comment or trailing comma. Return
+    None if it accepts the file.
+    """
     body = text.removeprefix(BOM)
     if syntax not in ("json", "commented") or not body.strip():
         return None
@@ -67,7 +69,9 @@ def first_leniency(path: str, text: str, syntax: Syntax) -> str | None:
 
 
 def add_entries(path: str, text: str, entries: Sequence[SettingsEntry]) -> EditedText:
-    """The text with entries that it does not have yet; SettingsError if it cannot have them."""
+    """Add entries to the text of a settings file, which must not have them yet. Raise SettingsError if they
+    cannot be added.
+    """
     mark = BOM if text.startswith(BOM) else ""
     edit = _Edit(path, text[len(mark) :])
     for base, group in _groups(edit.document.value or {}, path, entries).items():
@@ -79,7 +83,9 @@ def add_entries(path: str, text: str, entries: Sequence[SettingsEntry]) -> Edite
 
 
 def remove_entries(path: str, text: str, record: FileRecord) -> str:
-    """The text without what setup put into it; SettingsError for a broken text."""
+    """Return the text without what setup put into it, as `record` has it. Raise SettingsError if the text is
+    broken.
+    """
     mark = BOM if text.startswith(BOM) else ""
     body = text[len(mark) :]
     remaining_settings = settings_without(parse_settings(path, body).value or {}, record)
@@ -94,7 +100,7 @@ def remove_entries(path: str, text: str, record: FileRecord) -> str:
 
 
 def has_entry(value: Any, entry: SettingsEntry) -> bool:
-    """Whether settings have an entry, exactly so."""
+    """Whether settings have exactly this entry."""
     container = value_at(value, entry.container)
     if entry.key is None:
         return isinstance(container, list) and entry.value in container
@@ -102,7 +108,7 @@ def has_entry(value: Any, entry: SettingsEntry) -> bool:
 
 
 def missing_containers(value: Any, entries: Iterable[SettingsEntry]) -> tuple[Path, ...]:
-    """The containers of entries that settings do not have, the innermost first."""
+    """List the containers of entries that settings do not have, the innermost first."""
     steps = ((entry.container, range(1, len(entry.container) + 1)) for entry in entries)
     paths = {container[:length] for container, lengths in steps for length in lengths}
     missing = (path for path in paths if not _has(value, path))
@@ -238,7 +244,9 @@ def _line_indent(text: str, offset: int) -> str:
 
 
 def cut_insertions(text: str, insertions: Sequence[Insertion]) -> str | None:
-    """The text without insertions, each where it was made or as near as possible; None if one is missing."""
+    """Cut insertions out of a text, each where it was made or as near as possible. Return None if one is
+    missing.
+    """
     for insertion in sorted(insertions, key=lambda insertion: -insertion.offset):
         at = _nearest(text, insertion)
         if at is None:
@@ -332,7 +340,9 @@ def _has_value(path: str, text: str, value: Any, original: str) -> bool:
 
 
 def settings_without(value: Any, record: FileRecord) -> Any:
-    """Settings without the entries of a record, and without the containers that it emptied."""
+    """Return a copy of settings without the entries of a record, and without the containers that are empty
+    then.
+    """
     value = json.loads(json.dumps(value))
     for entry in record.entries:
         container = value_at(value, entry.container)
@@ -354,7 +364,7 @@ def _has(value: Any, path: Path) -> bool:
 
 
 def value_at(value: Any, path: Sequence[str | int]) -> Any:
-    """The value at a path; None if there is none."""
+    """Return the value that keys and indices lead to, else None."""
     for step in path:
         if isinstance(value, dict):
             value = value.get(step)

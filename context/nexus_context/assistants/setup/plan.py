@@ -1,4 +1,4 @@
-"""The change of one settings file: what setup adds, what undo takes away.
+"""Plans the change of one settings file: what setup adds, what undo takes away.
 
 1. Setup begins with undo: entries of an earlier setup are taken out first, so that they are updated and never
    doubled.
@@ -27,9 +27,10 @@ LARGEST = 16 << 20  # bytes of a settings file
 
 
 class SettingsChange(msgspec.Struct, frozen=True, kw_only=True):
-    """The change of a file; None stands for no file. `record` is what undo will need; None: nothing.
+    """The change of a file from `before` to `after`; None means that there is no file. `record` is what undo
+    will need, None if there is nothing to undo.
 
-    `path` is absolute, as the program names it. `real` is where it leads.
+    `path` is absolute, as the program names it. `real` is the file that it leads to through links.
     """
 
     path: str
@@ -45,7 +46,9 @@ class SettingsChange(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PresentFile(msgspec.Struct, frozen=True):
-    """A settings file as it is on the disk, and the record of an earlier setup."""
+    """A settings file as it is on the disk, and what an earlier setup recorded about it. `data` is None if
+    there is no file.
+    """
 
     file: SettingsFile
     real: str
@@ -55,7 +58,7 @@ class PresentFile(msgspec.Struct, frozen=True):
     def change(
         self, after: bytes | None, record: FileRecord | None = None, notes: Sequence[str] = ()
     ) -> SettingsChange:
-        """The change to other bytes, or to none."""
+        """Make the change to other bytes, or with None the removal of the file."""
         return SettingsChange(
             path=self.file.path,
             real=self.real,
@@ -67,7 +70,7 @@ class PresentFile(msgspec.Struct, frozen=True):
 
 
 def plan_setup(present: PresentFile, *, comment: str) -> SettingsChange:
-    """The change that gives a file its entries; SettingsError if it cannot have them."""
+    """Plan the change that gives a file its entries. Raise SettingsError if it cannot have them."""
     file, record = present.file, present.record
     text = _text(file.path, present.data)
     if file.syntax == "text":
@@ -94,7 +97,9 @@ def plan_setup(present: PresentFile, *, comment: str) -> SettingsChange:
 
 
 def plan_undo(present: PresentFile) -> SettingsChange:
-    """The change that takes the entries out of a file again; SettingsError if it cannot be made."""
+    """Plan the change that takes the entries out of a file again. Raise SettingsError if that is not
+    possible.
+    """
     file, record = present.file, present.record
     if present.data is None:
         return present.change(None)

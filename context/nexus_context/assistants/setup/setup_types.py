@@ -1,4 +1,4 @@
-"""What setup writes into the settings of another program, and the record that undoes it."""
+"""Defines what setup writes into the settings of another program, and the record that undoes it."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Literal
@@ -15,9 +15,10 @@ Path = tuple[str, ...]
 
 
 class SettingsEntry(msgspec.Struct, frozen=True):
-    """One entry: a member `key` of the object or table at `container`, or else an item of its list.
+    """One entry of a settings file: the member `key` of the object or table at `container`. If `key` is None,
+    it is an item of the list there.
 
-    In a file of the syntax `text`, `value` is all of its text.
+    In a file of the syntax `text`, `value` is the whole text of the file.
     """
 
     container: Path
@@ -26,12 +27,12 @@ class SettingsEntry(msgspec.Struct, frozen=True):
 
     @property
     def title(self) -> str:
-        """The entry as a person would name it."""
+        """The name of the entry for people."""
         return ".".join((*self.container, *(() if self.key is None else (self.key,)))) or "the file"
 
 
 class SettingsFile(msgspec.Struct, frozen=True):
-    """A file of another program, by its absolute path, and the entries that it is to have."""
+    """A file of another program, by its absolute path, and the entries that setup gives it."""
 
     path: str
     syntax: Syntax
@@ -39,7 +40,9 @@ class SettingsFile(msgspec.Struct, frozen=True):
 
 
 class SetupChoices(msgspec.Struct, frozen=True):
-    """What the user chose. `command` starts Nexus: its words. `memory`: prompts get memory and knowledge."""
+    """What the user chose. `command` are the words that start Nexus; with `memory`, prompts get memory and
+    knowledge.
+    """
 
     command: tuple[str, ...]
     scope: Scope = "user"
@@ -47,7 +50,7 @@ class SetupChoices(msgspec.Struct, frozen=True):
 
 
 class SetupPlace(msgspec.Struct, frozen=True):
-    """The user's home, the project's folder and the environment variables."""
+    """Where setup runs: the user's home, the project's folder and the environment variables."""
 
     home: str
     folder: str
@@ -55,9 +58,10 @@ class SetupPlace(msgspec.Struct, frozen=True):
 
 
 class ProgramSetup(msgspec.Struct, frozen=True):
-    """The setup of a program: the files that it writes, and its advice afterwards.
+    """Says what setup writes for a program, and what it advises the user afterwards.
 
-    `prompt_event` is the event before a prompt is sent, where its hook may add to the context, if it has one.
+    `prompt_event` is the event before a prompt is sent whose hook may add to the context, None if the program
+    has none.
     """
 
     list_files: Callable[[SetupChoices, SetupPlace], tuple[SettingsFile, ...]]
@@ -66,7 +70,7 @@ class ProgramSetup(msgspec.Struct, frozen=True):
 
 
 class Insertion(msgspec.Struct, frozen=True):
-    """Text that was put into a file, at an offset in characters of the new text."""
+    """A text that setup put into a file. `offset` is in characters of the new text."""
 
     offset: int
     text: str
@@ -89,7 +93,7 @@ class FileRecord(msgspec.Struct, frozen=True):
 
 
 class EditedText(msgspec.Struct, frozen=True):
-    """The new text of a file, what was put into it, and the containers that were created."""
+    """The new text of a file, the texts that were put into it, and the containers that were created."""
 
     text: str
     insertions: tuple[Insertion, ...]
@@ -97,4 +101,6 @@ class EditedText(msgspec.Struct, frozen=True):
 
 
 class SettingsError(Exception):
-    """The settings cannot be changed; the text says where and what to do. Nothing was written."""
+    """The settings cannot be changed, and nothing was written. The text says what is wrong, where, and what
+    to do.
+    """

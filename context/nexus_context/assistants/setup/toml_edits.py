@@ -1,4 +1,4 @@
-"""Put entries into a TOML text and take them out again; every other character stays.
+"""Puts entries into a TOML text and takes them out again; every other character stays.
 
 1. Setup appends tables: a table may follow any text. Where the file already has a value that a table cannot
    extend (an inline table), it says so and changes nothing.
@@ -31,7 +31,7 @@ from nexus_context.assistants.setup.setup_types import (
 
 
 def parse_tables(path: str, text: str) -> dict[str, Any]:
-    """Parse a TOML text; SettingsError if it is broken."""
+    """Parse a TOML text. Raise SettingsError if it is broken."""
     try:
         return tomllib.loads(text.removeprefix(BOM))
     except (tomllib.TOMLDecodeError, RecursionError) as error:
@@ -41,7 +41,9 @@ def parse_tables(path: str, text: str) -> dict[str, Any]:
 
 
 def add_entries(path: str, text: str, entries: Sequence[SettingsEntry], comment: str) -> EditedText:
-    """The text with tables for entries that it does not have yet, below a comment."""
+    """Append tables for entries, below a comment, to a text that does not have them yet. Raise SettingsError
+    if a value there cannot become a table.
+    """
     tables_before = parse_tables(path, text)
     newline = "\r\n" if "\r\n" in text else "\n"
     lead = "" if not text.removeprefix(BOM) else newline if text.endswith("\n") else newline * 2
@@ -65,7 +67,9 @@ def add_entries(path: str, text: str, entries: Sequence[SettingsEntry], comment:
 
 
 def remove_entries(path: str, text: str, record: FileRecord) -> str:
-    """The text without what setup put into it; SettingsError if it is broken or cannot tell."""
+    """Return the text without what setup put into it, as `record` has it. Raise SettingsError if the text is
+    broken, or an entry cannot be found in it.
+    """
     remaining_settings = settings_without(parse_tables(path, text), record)
     exact = cut_insertions(text, record.insertions)
     if exact is not None and parse_tables(path, exact) == remaining_settings:
