@@ -1,4 +1,4 @@
-"""Transcripts of conversations, in the formats of various programs, as neutral messages.
+"""Reads transcripts of conversations, in the formats of various programs, as neutral messages.
 
 Reading order: transcript, which tries the formats of `transcripts/` and of the programs' rooms; jsonl, our
 own; importers, which write what was read to the ledger.

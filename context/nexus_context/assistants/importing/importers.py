@@ -1,4 +1,4 @@
-"""Files of conversations → sessions of a ledger.
+"""Imports files of conversations as sessions of a ledger.
 
 Accepts our own exports (`jsonl`) and everything that `assistants.importing` reads.
 
@@ -59,7 +59,9 @@ _ENDINGS = re.compile(r"(?:\.(?:jsonl?|ndjson|gz|txt|traj|md))+\Z", re.IGNORECAS
 
 
 class FileSession(msgspec.Struct, frozen=True):
-    """A session in a file. Unknown fields of its turns are empty: ids, most counts and times."""
+    """A session in a file. What the file does not say of its turns is empty: ids, most token counts and
+    times.
+    """
 
     name: str
     turns: tuple[Turn, ...]
@@ -74,10 +76,11 @@ class FileSession(msgspec.Struct, frozen=True):
 
 
 class FileContents(msgspec.Struct, frozen=True):
-    """What a file holds. `format` is "nexus" or one of a transcript's; None where nothing was understood.
+    """What a file holds. `format` is "nexus" or the format of a transcript, None where nothing was
+    understood.
 
-    `lines` are those of the problems, from 1, in the unpacked file; None for one of the file as a whole.
-    `left_out` counts what was left out on purpose; the problems say it, too.
+    `lines` has the line of each problem, from 1, in the unpacked file; None for a problem of the whole file.
+    `left_out` counts what was left out on purpose; `problems` say that, too.
     """
 
     format: str | None
@@ -88,7 +91,7 @@ class FileContents(msgspec.Struct, frozen=True):
 
 
 class Imported(msgspec.Struct, frozen=True):
-    """What became of one session of a file; `turns` and `messages` are those that were written."""
+    """What became of one session of a file. `turns` and `messages` count what was written."""
 
     session: str
     outcome: Outcome
@@ -100,7 +103,9 @@ class Imported(msgspec.Struct, frozen=True):
 
 
 def read(data: bytes, path: str) -> FileContents:
-    """The sessions in a file; never raises, whatever the data is. `path` is for problems and names."""
+    """Read the sessions in a file. It never raises, whatever the data is; `path` is for problems and
+    names.
+    """
     if _is_ours(data, path):
         return _read_ours(data, path)
     transcript = read_transcript(data, path, entire=True, refusal=unwritable)
@@ -171,7 +176,9 @@ def _sound(problems: Iterable[Problem]) -> bool:
 
 
 def turns_of(conversation: Conversation, event: Any) -> Iterator[Turn]:
-    """The turns of a conversation (rule 1), not counted; the first has the event, system prompt and tools."""
+    """Yield the turns of a conversation (rule 1), without token counts. The first one has `event`, the system
+    prompt and the tools.
+    """
     context = {"system": conversation.system, "tools": list(conversation.tools)}
     present_context: Any = {name: value for name, value in context.items() if value} or None
     outcomes = {answer.message: answer.outcome for answer in conversation.answers}
@@ -237,7 +244,9 @@ def _tidy(name: str) -> str:
 
 
 class Importer:
-    """Adds sessions to one workspace of a ledger; skips those that exist."""
+    """Adds sessions of files to one workspace of a ledger. Sessions that are there already are skipped or
+    continued (rule 3).
+    """
 
     def __init__(self, ledger: Ledger, workspace: str, counter_of: CounterOf) -> None:
         self._ledger = ledger
@@ -246,9 +255,11 @@ class Importer:
         self._names: dict[str, list[str]] | None = None  # digest of the first message → session names
 
     def add(self, session: FileSession, on_progress: Callable[[int], None] = lambda _: None) -> Imported:
-        """Add what does not exist yet; `on_progress` gets the number of turns processed since the last call.
+        """Write what the ledger does not have of a session. `on_progress` gets the number of turns processed
+        since its last call.
 
-        Raises LedgerError; then a new session was not written, and a continued one may be incomplete.
+        Raise LedgerError if the ledger cannot be written. A new session was not written then; one that was
+        continued may be incomplete.
         """
         outcome, name, count = self._match(session)
         if outcome == "known":

@@ -1,4 +1,5 @@
-"""A whole session as lines of JSON, and back. Exporting an imported export gives the same lines.
+"""Writes a whole session as lines of JSON, and reads it back. Exporting an imported export gives the same
+lines.
 
 1. A header line has format, version, session, and the model parameters that the session was created with. A
    line for each turn of the thread follows, oldest first, including compactions and undos, with everything
@@ -46,7 +47,7 @@ _BEGINNING = 4096
 
 
 class Exported(msgspec.Struct, frozen=True):
-    """One session of a file. Turns without `counter` have not been counted."""
+    """One session of an export. Turns without `counter` have no token counts."""
 
     session: str
     turns: tuple[Turn, ...]
@@ -99,7 +100,7 @@ def lines(
     parameters: Mapping[str, Any] = {},
     origin: SessionOrigin | None = None,
 ) -> Iterator[str]:
-    """The lines of a session, each with its line end."""
+    """Yield the lines of a session, each with its line end."""
     yield json_text(_Header(FORMAT, VERSION, session, dict(parameters), origin=origin)) + "\n"
     for turn in turns:
         line = _Line(**{name: getattr(turn, name) for name in _FIELDS})
@@ -118,13 +119,13 @@ def _text(line: _Line) -> str:
 
 
 def is_ours(beginning: str) -> bool:
-    """Whether a text that begins like this was written by `lines`, in any version."""
+    """Whether a text that begins so was written by `lines`, in any version."""
     first_line = beginning[:_BEGINNING].lstrip("\ufeff \t\r\n").partition("\n")[0]
     return _format_of(_value(first_line)) is not None
 
 
 class Sessions(NamedTuple):
-    """The sessions of a file, its problems, and the line of each problem, from 1."""
+    """The sessions of an export and its problems. `lines` has the line of each problem, from 1."""
 
     exported: list[Exported]
     problems: list[Problem]
@@ -132,9 +133,10 @@ class Sessions(NamedTuple):
 
 
 def read(lines: "Iterable[Line]", path: str) -> Sessions:
-    """The sessions in the lines of a file; never raises. `path` is for the problems.
+    """Read the sessions in the lines of an export. It never raises, whatever they hold; `path` is for the
+    problems.
 
-    Memory holds only the turns of lines that were read.
+    Only the turns of lines that were read are in memory.
     """
     reader = _Reader(path)
     values = 0
@@ -156,7 +158,7 @@ def read(lines: "Iterable[Line]", path: str) -> Sessions:
 
 
 class Line(NamedTuple):
-    """A line that is not blank: its number, from 1, and the offset of its text in code points."""
+    """A line that is not blank. `number` is from 1; `start` is the offset of its text in code points."""
 
     number: int
     start: int
@@ -164,7 +166,9 @@ class Line(NamedTuple):
 
 
 def lines_of(data: bytes, path: str, problems: list[Problem]) -> Iterator[Line]:
-    """The lines of an export, decoded one by one: a long file is never in memory twice."""
+    """Yield the lines of an export. They are decoded one by one, so that a long file is never in memory
+    twice.
+    """
     if foreign_encoding(data[:_BEGINNING]) or data.startswith(_BOM):
         if len(data) > LIMIT:
             message = "The file is large and not UTF-8 without a BOM. Save it as UTF-8."
@@ -194,7 +198,9 @@ def lines_of(data: bytes, path: str, problems: list[Problem]) -> Iterator[Line]:
 
 
 def split(text: str) -> Iterator[Line]:
-    """The lines of a text; not splitlines: JSON may hold other line ends."""
+    """Yield the lines of a text that are not blank. Unlike `splitlines`, it leaves other line ends alone,
+    which JSON may hold.
+    """
     number, end = 1, 0
     for match in _LINE.finditer(text):
         number += text.count("\n", end, match.start())

@@ -1,4 +1,4 @@
-"""The bytes of a transcript, whatever program wrote it → conversations of neutral messages.
+"""Reads the bytes of a transcript, whatever program wrote it, as conversations of neutral messages.
 
 Accepted as JSONL, as a list, or gzipped: messages in OpenAI's, Anthropic's and our own format; request bodies
 (`messages`, with or without what a log put around them); records of tau-bench (`traj`); and the formats of
@@ -71,10 +71,10 @@ _EXPECTED = (
 
 
 class Transcript(msgspec.Struct, frozen=True):
-    """The result of reading one transcript. `format` is None if nothing was understood.
+    """What was read of one transcript. `format` is None if nothing was understood.
 
-    `lines` has the line of each problem, from 1, in the unpacked file; None if it concerns the whole file.
-    `left_out` counts what was left out on purpose; the problems say it, too.
+    `lines` has the line of each problem, from 1, in the unpacked file; None for a problem of the whole file.
+    `left_out` counts what was left out on purpose; `problems` say that, too.
     """
 
     format: Format | None
@@ -92,13 +92,12 @@ def read_transcript(
     entire: bool = False,
     refusal: Refusal = lambda _: None,
 ) -> Transcript:
-    """Read a transcript; never raises, whatever the data is.
+    """Read a transcript. It never raises, whatever the data is.
 
-    `format` is that of a program which is known to have written it; None: it is found out.
-
-    `entire` includes what precedes the compactions of a session: what happened, rather than what the model
-    would be sent. `path` is for the problems. `refusal` says why the caller cannot store a message, which is
-    then left out and reported.
+    `format` names the program that is known to have written it; with None, the format is detected. With
+    `entire`, the messages before the compactions of a session are included: what happened, rather than what
+    the model would be sent. `path` is for the problems. `refusal` returns why the caller cannot store a
+    message, else None; such a message is left out and reported.
     """
     report = Report(path, refusal)
     text = data if isinstance(data, str) else _text(data, path, report)
@@ -145,7 +144,9 @@ def read_transcript(
 
 
 def joined(conversations: Sequence[Conversation]) -> Conversation:
-    """All conversations as one: the first system prompt and model, the tools of all by name."""
+    """Join conversations to one. It has the first system prompt, the first model, and the tools of all, one
+    of each name.
+    """
     tools: dict[str, dict[str, Any]] = {}
     for conversation in conversations:
         for tool in conversation.tools:

@@ -1,4 +1,4 @@
-"""A conversation of another program beside what the ledger has of it.
+"""Compares a conversation of another program with what the ledger has of it.
 
 1. Messages are compared by their parts, so that an answer that was read in two pieces equals the whole one.
    Times and other notes about a message do not matter.
@@ -17,10 +17,12 @@ from nexus_context.ledger.records import Turn
 
 
 class Comparison(NamedTuple):
-    """`rest`: the messages that the ledger does not have, the first of them perhaps without its beginning.
+    """How a conversation and the turns of the ledger differ. `rest` are the messages that the ledger does not
+    have; the first may lack its beginning.
 
-    `turns`: how many turns of the ledger are part of the conversation as a whole. `differs`: the next one has
-    other messages. `surplus`: how many of the ledger's last messages the program does not have any more.
+    `turns` is how many turns of the ledger are wholly part of the conversation. With `differs`, the turn
+    after them has other messages. `surplus` is how many of the ledger's last messages the program no longer
+    has.
     """
 
     rest: tuple[Message, ...]
@@ -38,7 +40,9 @@ class _Atom(NamedTuple):
 
 
 def compare(existing: Sequence[Turn], messages: Sequence[Message], *, skip: int = 0) -> Comparison:
-    """Compare the turns of a session, without their first `skip` messages, with a conversation."""
+    """Compare the turns of a session with a conversation. The first `skip` messages of the turns are left
+    out.
+    """
     turn_of_message = [index for index, turn in enumerate(existing) for _ in turn.messages][skip:]
     stored_messages = [message for turn in existing for message in turn.messages][skip:]
     equal_messages = _equal_messages(stored_messages, messages)
@@ -62,12 +66,14 @@ def compare(existing: Sequence[Turn], messages: Sequence[Message], *, skip: int 
 
 
 def count_atoms(messages: Sequence[Message]) -> int:
-    """How many parts messages have."""
+    """Count the parts of messages."""
     return sum(1 for _ in _atoms(messages, 0))
 
 
 def messages_with(messages: Sequence[Message], count: int) -> int | None:
-    """Count the last messages that have `count` parts in all; None if the count ends within a message."""
+    """Return how many of the last messages have `count` parts together, None if the count ends within a
+    message.
+    """
     number = 0
     while count > 0 and number < len(messages):
         number += 1
@@ -76,7 +82,7 @@ def messages_with(messages: Sequence[Message], count: int) -> int | None:
 
 
 def ends_with(messages: Sequence[Message], end: Sequence[Message]) -> bool:
-    """Whether a conversation ends with these messages."""
+    """Whether messages end with the messages `end`."""
     last_values = [atom.value for atom in _atoms(messages[max(len(messages) - len(end) - 1, 0) :], 0)]
     end_values = [atom.value for atom in _atoms(end, 0)]
     return len(last_values) >= len(end_values) and (

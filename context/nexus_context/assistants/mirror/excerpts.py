@@ -1,4 +1,4 @@
-"""A piece of a transcript as conversations, and where the next piece begins.
+"""Reads a piece of a transcript as conversations, and finds where the next piece begins.
 
 1. A file of at most WHOLE bytes is read at once the first time, a larger one in pieces of PIECE bytes.
    Afterwards reading resumes at the last boundary before the end (`record_format`).
@@ -52,9 +52,9 @@ _FOLDER = re.compile(rb'"(?:cwd|relocatedCwd)"\s*:\s*("(?:[^"\\]|\\.)+")')
 class Progress(msgspec.Struct, frozen=True):
     """Where reading of a file resumes, and what is needed for that.
 
-    `offset` is in the file, `mark` identifies it up to there (`record_reader.mark_of`). `parents`: see
-    `Boundary`. `positions` has, for each conversation by its id, the messages and turns of its session in
-    the ledger before the offset. The other fields are those of the main conversation.
+    `mark` identifies the file up to `offset` (`record_reader.mark_of`). For `parents` see `Boundary`.
+    `positions` maps the id of each conversation to how many messages and turns its session has in the ledger
+    before the offset. The other fields describe the main conversation.
     """
 
     offset: int = 0
@@ -71,7 +71,9 @@ class Progress(msgspec.Struct, frozen=True):
 
 
 def progress_of(row: MirroredFile | None) -> Progress:
-    """How far a file was read, by its row in the ledger."""
+    """Return how far a file was read, by its row in the ledger. Without a row that can be read, it is the
+    beginning.
+    """
     try:
         return Progress() if row is None else decode_as(row.progress, Progress)
     except msgspec.DecodeError:  # another version wrote it
@@ -81,8 +83,9 @@ def progress_of(row: MirroredFile | None) -> Progress:
 class TranscriptExcerpt(msgspec.Struct, frozen=True, kw_only=True):
     """The conversations in a piece of a file from `start.offset` on.
 
-    `following` are the messages of each conversation, by id, behind the place where reading resumes (`next`).
-    `is_whole`: the file was read from its beginning. `is_waiting`: the user's texts still wait in the queue.
+    `next` is where reading resumes. `following` maps the id of each conversation to its messages behind that
+    place. `is_whole` is true if the file was read from its beginning. `is_waiting` is true if texts of the
+    user still wait in the queue.
     """
 
     file: TranscriptFile
@@ -99,7 +102,9 @@ class TranscriptExcerpt(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_excerpts(file: TranscriptFile, start: Progress, *, now: float) -> Iterator[TranscriptExcerpt]:
-    """What a file has from a place on, or all of it if it does not continue there: `read_excerpt`."""
+    """Yield the pieces of a file from a place on. If the file does not continue there, it is read from its
+    beginning (`read_excerpt`).
+    """
     while True:
         excerpt = read_excerpt(file, start, now=now)
         if excerpt is None:
@@ -112,9 +117,10 @@ def read_excerpts(file: TranscriptFile, start: Progress, *, now: float) -> Itera
 
 
 def read_excerpt(file: TranscriptFile, start: Progress, *, now: float) -> TranscriptExcerpt | None:
-    """Read a file from `start` on; None if the file does not continue there and must be read as a whole.
+    """Read a piece of a file from `start` on. Return None if the file does not continue there, so that it
+    must be read as a whole.
 
-    `now`: seconds since the epoch. OSError if the file cannot be read.
+    `now` is in seconds since 1970. Raise OSError if the file cannot be read.
     """
     piece = _read_piece(file, start)
     if piece is None:
@@ -178,14 +184,16 @@ class _Piece(msgspec.Struct):
 
 
 def at_end(excerpt: TranscriptExcerpt, progress: Progress) -> Progress:
-    """The progress behind what was read, rather than at the boundary before."""
+    """Return `progress` moved to the end of what was read, where it was at the boundary before."""
     offset = excerpt.start.offset + excerpt.size
     mark = mark_of(excerpt.file.path, offset)
     return msgspec.structs.replace(progress, offset=offset, mark=mark)
 
 
 def peek_folder(file: TranscriptFile, *, most: int = _PEEK) -> str | None:
-    """The folder where the session of a file works, by its first bytes if nothing beside it says so."""
+    """Return the folder where the session of a file works, else None. Only the beginning and the end of the
+    file are read, and only if its path does not tell.
+    """
     folder = file.format.find_folder(file.path)
     if folder is not None:
         return folder
@@ -206,7 +214,7 @@ def _folders(data: bytes, *, is_last: bool = False) -> list[str]:
 
 
 def folder_of(file: TranscriptFile, records: Sequence[SessionRecord]) -> str | None:
-    """The folder where a session works, by its records and its place."""
+    """Return the folder where a session works, by its records, else None."""
     relocated = [record.relocated for record in records if record.relocated is not None]
     if relocated:
         return relocated[-1]
@@ -216,7 +224,9 @@ def folder_of(file: TranscriptFile, records: Sequence[SessionRecord]) -> str | N
 
 
 def title_of(records: Sequence[SessionRecord]) -> str | None:
-    """The title that the user or the program gave a session last."""
+    """Return the title that records give their session, else None. Of several, the one of the highest rank
+    counts, and of one rank the last.
+    """
     titles: dict[int, str] = {}
     for record in records:
         titles.update(record.titles)

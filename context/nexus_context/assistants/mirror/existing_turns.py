@@ -1,4 +1,4 @@
-"""What a piece of a conversation adds to the ledger: nothing, turns behind its session's, or a fork.
+"""Finds what a piece of a conversation adds to the ledger: nothing, turns behind its session's, or a fork.
 
 1. Turns that the program wrote are compared with the conversation. What the program has more is added.
 2. Turns that others wrote behind them stay in their session. What the program has more then goes to a fork,
@@ -33,11 +33,12 @@ Way = Literal["same", "continued", "forked", "new", "unclear"]
 
 
 class Addition(msgspec.Struct, frozen=True):
-    """What to write: `rest` are the messages, behind the head, or in a fork from the turn `base`.
+    """What to write. `rest` are the messages: they follow the last turn of the session, or in a fork the turn
+    `base`.
 
-    `existing` are the turns before them, without the first `turns` turns and `messages` messages of the
-    session; of the messages in them, the program does not have the last `surplus`. "unclear": the piece does
-    not fit what is there; the whole file has to be read.
+    `existing` are the turns of the session before `rest`; the session has `turns` turns and `messages`
+    messages before these. `surplus` is how many of the last messages in `existing` the program no longer has.
+    The way "unclear" means that the piece does not fit what is there, so that the whole file must be read.
     """
 
     way: Way
@@ -59,8 +60,8 @@ def compare_with_ledger(
 ) -> Addition:
     """Find what a conversation adds to its session.
 
-    `position`: the messages and turns of the session that precede the conversation, if it is a piece.
-    `can_reread`: say "unclear" rather than fork.
+    `position` has how many messages and turns the session has before the conversation, if that is a piece.
+    With `can_reread`, the answer is "unclear" where it would be a fork.
     """
     head = session.head
     if session.session is None or head is None:
@@ -98,7 +99,7 @@ def compare_with_ledger(
 
 
 def shared_turns(ledger: Ledger, session: MirroredSession, until: str) -> list[Turn]:
-    """The turns of a session up to a time, which a fork shares although its file does not repeat them."""
+    """List the turns of a session up to a time. A fork shares them although its file does not repeat them."""
     if session.session is None:
         return []
     moment = seconds(until)
@@ -107,7 +108,9 @@ def shared_turns(ledger: Ledger, session: MirroredSession, until: str) -> list[T
 
 
 def compare_with_origin(ledger: Ledger, origin: MirroredSession, messages: Sequence[Message]) -> Addition:
-    """Find what a fork adds to the turns that it shares with its origin; "new" if it shares none."""
+    """Find what a fork adds to the turns that it shares with its origin. The way is "new" if it shares
+    none.
+    """
     addition = compare_with_ledger(ledger, origin, messages, position=(0, 0), can_reread=False)
     common = list(addition.existing)
     surplus = addition.surplus
@@ -124,7 +127,9 @@ def compare_with_origin(ledger: Ledger, origin: MirroredSession, messages: Seque
 def position_before(
     addition: Addition, added: Sequence[NewTurn], last_messages: Sequence[Message]
 ) -> tuple[int, int] | None:
-    """Count the messages and turns of a session before its `last_messages`; None if its end differs."""
+    """Count the messages and turns that a session has before its `last_messages`. Return None if it does not
+    end with these.
+    """
     stored_messages = [message for turn in addition.existing for message in turn.messages]
     del stored_messages[len(stored_messages) - addition.surplus :]
     stored_messages += (counted.message for turn in added for counted in turn.messages)

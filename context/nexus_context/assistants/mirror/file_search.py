@@ -32,16 +32,19 @@ HEAD = 1 << 16
 
 
 class InLedger(msgspec.Struct, frozen=True):
-    """The state of the ledger: how far files were read, and the messages of sessions, by program and id."""
+    """What the ledger has: each path → how far the file was read, and each program and id → the number of
+    messages of that session.
+    """
 
     files: Mapping[str, MirroredFile]
     messages: Mapping[tuple[str, str], int]
 
 
 class FileHit(msgspec.Struct, frozen=True, kw_only=True):
-    """A message that matches, in the file at `path`. `position`: its number in the conversation, from 0.
+    """A message that matches a search, in the file at `path`. `position` is its number in the conversation,
+    from 0.
 
-    `title` is what the session would be called in the ledger, if its beginning was read.
+    `title` is the name that the session would get in the ledger, None if its beginning was not read.
     """
 
     program: str
@@ -56,7 +59,9 @@ class FileHit(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FileSearch(msgspec.Struct):
-    """The outcome: the matches, the number of conversations that were searched, and what was not read."""
+    """The outcome of a search: the matches, and the number of conversations that were searched. `failures`
+    are paths that could not be read, each with the reason.
+    """
 
     hits: list[FileHit] = []
     searched: int = 0
@@ -82,9 +87,9 @@ def search_files(
     session: AssistantSession | None = None,
     limit: int = 20,
 ) -> FileSearch:
-    """Search what is not kept of the conversations of some folders, or of all.
+    """Search those messages in some folders, or in all if `folder` is None, that the ledger does not have.
 
-    With a `session`, only that one and its sub-agents.
+    With a `session`, only that session and its sub-agents are searched.
     """
     search = _Search(WordMatcher(query), folder, in_ledger, limit)
     searched_files: Iterable[TranscriptFile] = transcript_files.list_files(place, folder)

@@ -1,4 +1,4 @@
-"""What the usages in a conversation of another program say about our counts: one report, without any text.
+"""Reports what the usages in a conversation of another program say about our counts, without any text.
 
 1. Another program's requests had prompts that nobody here knows, so only growth is compared: what the
    provider counted more in a later request than in an earlier one, and our count of the messages in between.
@@ -27,7 +27,9 @@ UNLIKELY = 3
 def measure_growth(
     conversation: Conversation, counts: Sequence[int], counter: TokenCounter
 ) -> UsageReport | None:
-    """The report of a conversation; None if its usages say nothing. `counts` estimate its messages."""
+    """Compare the usages in a conversation with our counts. Return None if they say nothing; `counts` are
+    estimates for each message.
+    """
     answers = conversation.answers
     end = len(answers)
     for _ in range(MOST_STRETCHES):

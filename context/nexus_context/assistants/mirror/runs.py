@@ -31,14 +31,16 @@ OnProgress = Callable[[int, int], None]
 
 
 class MirrorSummary(msgspec.Struct, frozen=True):
-    """The outcome of a run. `unchanged` files were not read; `size` bytes were read of the others."""
+    """The outcome of a run. `unchanged` counts the files that were not read; of the others, `size` bytes were
+    read.
+    """
 
     files: tuple[FileOutcome, ...]
     unchanged: int
     size: int
 
     def total(self, field: str) -> int:
-        """The sum of a number of all files."""
+        """Add up one number, such as "turns", over all files."""
         return sum(getattr(file, field) for file in self.files)
 
 
@@ -52,10 +54,11 @@ def mirror_files(
     counter_of: CounterOf = lambda model: counter_for(model or ""),
     on_progress: OnProgress = lambda _done, _size: None,
 ) -> MirrorSummary:
-    """Mirror the sessions that other assistants have in a folder and below, or everywhere.
+    """Mirror the sessions that other assistants have in a folder and below, or everywhere if `folder` is
+    None.
 
     `home` and `environ` say where these programs write. `on_progress` gets the bytes read so far, and those
-    to be read in all. LedgerError if the ledger cannot be written; what was written before stays.
+    to be read in all. Raise LedgerError if the ledger cannot be written; what was written before stays.
     """
     place = Place(home, environ)
     return _run(
@@ -75,13 +78,13 @@ def mirror_session(
     counter_of: CounterOf = lambda model: counter_for(model or ""),
     write: Write | None = None,
 ) -> MirrorSummary:
-    """Mirror the session of one file, and those of its sub-agents: what a hook of an assistant calls.
+    """Mirror the session of one file and those of its sub-agents. A hook of an assistant calls this.
 
-    `path` is the transcript that the hook names; `assistant` is one of `PROGRAMS`, for "opencode" with
-    the path of its database. It may be called as often as one likes, also by several processes at once:
-    what is there already is not written again. A file that is missing gives an empty summary; one that cannot
-    be read is a `failure` in it. `write` takes the place of `MirrorStore.write` in a program in which one
-    thread alone writes. LedgerError if the ledger cannot be written.
+    `path` is the transcript that the hook names, or for "opencode" its database; `assistant` is one of
+    `PROGRAMS`. It may be called as often as one likes, also by several processes at once: what is there
+    already is not written again. If the file is missing, the summary is empty; if it cannot be read, the
+    summary has a `failure`. `write` replaces `MirrorStore.write` in a program in which only one thread
+    writes. Raise LedgerError if the ledger cannot be written.
     """
     file = transcript_files.file_at(path, assistant)
     if file is None:

@@ -1,4 +1,4 @@
-"""Sessions of programs as conversations and turns, read from their files and not kept."""
+"""Reads sessions of programs as conversations and turns, from their files, without keeping them."""
 
 import time
 from collections import deque
@@ -21,9 +21,10 @@ from nexus_context.ledger.rows import searchable
 
 
 def read_conversations(file: TranscriptFile, session_id: str) -> Iterator[Conversation]:
-    """The conversations of a session's file: of a large one piece by piece, sub-agents among them.
+    """Yield the conversations of a session's file, those of sub-agents in it among them. A large file is read
+    piece by piece.
 
-    `session_id` chooses a session of a database. OSError or apsw.Error if the file cannot be read.
+    `session_id` chooses a session of a database. Raise OSError or apsw.Error if the file cannot be read.
     """
     if file.is_database:
         exported = opencode_export.read_session(file.path, session_id)
@@ -35,10 +36,10 @@ def read_conversations(file: TranscriptFile, session_id: str) -> Iterator[Conver
 
 
 def read_turns(session: AssistantSession, name: str | None = None) -> Iterator[Turn]:
-    """The turns of a session, or of the sub-agent of it with this name; the counts of their messages are
-    estimates by length.
+    """Yield the turns of a session, or of its sub-agent with the id `name`. The token counts are estimates by
+    length.
 
-    OSError or apsw.Error if a file cannot be read.
+    Raise OSError or apsw.Error if a file cannot be read.
     """
     file, name = file_at(session.path, session.assistant), name or session.id
     files = [] if file is None else [file]
@@ -59,9 +60,10 @@ def read_turns(session: AssistantSession, name: str | None = None) -> Iterator[T
 def read_excerpt(
     session: AssistantSession, name: str, *, first: int | None = None, before: int | None = None, limit: int
 ) -> Excerpt:
-    """A page of a session or of a sub-agent of it, as `SessionPages.excerpt` gives one; see `read_turns`.
+    """Return a page of a session or of its sub-agent `name`, as `SessionPages.excerpt` does. It raises what
+    `read_turns` does.
 
-    The whole file is read, and the messages of the page are held.
+    The whole file is read; only the messages of the page are held in memory.
     """
     first = None if first is None else max(first, 0)
     turns: list[ExcerptTurn] = []

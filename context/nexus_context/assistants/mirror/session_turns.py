@@ -1,4 +1,5 @@
-"""Conversations of other programs as turns for the ledger, quickly: their tokens are estimates by length.
+"""Makes turns for the ledger of conversations of other programs, quickly: their tokens are estimates by
+length.
 
 Whoever opens a session counts its messages again with the counter of its model, as for any session that
 another counter counted.
@@ -29,7 +30,7 @@ _WRAPPED = re.compile(r"\s*(?:<|# AGENTS\.md|Caveat:)")  # what programs write i
 
 
 def count_messages(messages: Sequence[Message]) -> list[int]:
-    """The estimated tokens of each message."""
+    """Estimate the tokens of each message by its length."""
     return [
         count_message(COUNTER, content_of(message), message.tool_calls, message.role) for message in messages
     ]
@@ -38,10 +39,10 @@ def count_messages(messages: Sequence[Message]) -> list[int]:
 def new_turns(
     conversation: Conversation, rest: Sequence[Message], origin: SessionOrigin, *, is_new: bool
 ) -> list[NewTurn]:
-    """The last messages of a conversation as turns.
+    """Make turns of the last messages of a conversation.
 
-    `rest` are those messages; the first may be without its beginning. `is_new`: they are the first of a
-    session, and say where it comes from.
+    `rest` are those messages; the first may lack its beginning. With `is_new`, they begin a session, and the
+    first turn says where it comes from.
     """
     start = len(conversation.messages) - len(rest)
     answers = tuple(
@@ -60,7 +61,9 @@ def new_turns(
 
 
 def name_of(conversation: Conversation, origin: SessionOrigin, title: str | None = None) -> str:
-    """The name of a new session: the program, and its title or what the user said first, without secrets."""
+    """Make the name of a new session: the program, and its title or what the user said first. Secrets are
+    covered.
+    """
     messages = (message for message in conversation.messages[:_LOOKED_AT] if message.role == "user")
     texts = (text_of(message) for message in messages if not _is_aside(message))
     words = next((text for text in texts if text.strip() and not _WRAPPED.match(text)), "")

@@ -57,15 +57,16 @@ CounterOf = Callable[[str | None], TokenCounter]
 
 
 class Write(Protocol):
-    """`MirrorStore.write`."""
+    """Writes to the ledger as `MirrorStore.write` does."""
 
     def __call__(self, changes: Sequence[MirrorTurns], files: Iterable[MirroredFile] = ()) -> None: ...
 
 
 class FileOutcome(msgspec.Struct, frozen=True):
-    """The outcome of a changed file: where and how many sessions, turns and messages were written.
+    """The outcome of a changed file: the names of the sessions that were written, and how many sessions,
+    turns and messages.
 
-    `problems` say what of the file could not be read, `failure` why none of it was.
+    `problems` say what of the file could not be read. `failure` says why nothing was read, if so.
     """
 
     assistant: str
@@ -91,7 +92,7 @@ class _Pending(msgspec.Struct):
 
 
 class SessionWriter:
-    """Compares excerpts with a ledger, and writes what is new."""
+    """Compares excerpts with a ledger, and writes what is new. Call `finish` after the last excerpt."""
 
     def __init__(
         self,
@@ -121,7 +122,7 @@ class SessionWriter:
         self._reread: set[str] = set()  # files of which further pieces are of no use
 
     def take(self, excerpt: TranscriptExcerpt) -> None:
-        """Write an excerpt, perhaps with later ones."""
+        """Write an excerpt, at once or together with later ones."""
         self.size += excerpt.size
         path = excerpt.file.path
         if path in self._reread:
@@ -153,7 +154,7 @@ class SessionWriter:
             self.flush()
 
     def finish(self) -> None:
-        """Write what remains: each fork after its origin."""
+        """Write what is not written yet, each fork after its origin."""
         self.flush()
         forks, self._deferred = self._deferred or [], None
         while forks:
@@ -170,7 +171,7 @@ class SessionWriter:
             self._ledger.delete(mirrored_session.workspace, mirrored_session.session or "")
 
     def flush(self) -> None:
-        """Write what is pending."""
+        """Write the excerpts that wait to be written together."""
         pending, self._pending, self._pending_size = self._pending, [], 0
         if not pending:
             return
@@ -185,7 +186,7 @@ class SessionWriter:
             self._note(pending_write.outcome)
 
     def take_database(self, file: TranscriptFile) -> None:
-        """Write the sessions of opencode that have changed."""
+        """Write those sessions of opencode's database that have changed."""
         row = self._rows.get(file.path)
         try:
             read = {} if row is None else decode_as(row.progress, dict[str, int])
@@ -396,7 +397,7 @@ class SessionWriter:
 
 
 def failed(file: TranscriptFile, error: Exception) -> FileOutcome:
-    """The outcome of a file that could not be read; call it while the error is handled."""
+    """Make the outcome of a file that could not be read. Call it while the error is handled."""
     if isinstance(error, OSError):
         reason = f"it cannot be read: {error.strerror or error}"
         return FileOutcome(file.assistant, file.path, failure=reason)

@@ -1,4 +1,4 @@
-"""Which files of other assistants hold sessions, with those of sub-agents."""
+"""Finds the files of other assistants that hold sessions, and those of sub-agents."""
 
 from collections.abc import Iterator
 from os.path import basename
@@ -15,7 +15,9 @@ _SUFFIX = ".jsonl"
 
 
 class TranscriptFile(msgspec.Struct, frozen=True):
-    """A file with a session, or opencode's database. `parent`: of a sub-agent, the id of its session."""
+    """A file with a session, or opencode's database. `parent` is the id of the session whose sub-agent wrote
+    the file, else None.
+    """
 
     assistant: str
     path: str
@@ -24,27 +26,28 @@ class TranscriptFile(msgspec.Struct, frozen=True):
 
     @property
     def format(self) -> RecordFormat[Any]:
-        """The format of its records, if it is not a database."""
+        """The format of the records in the file. A database has none."""
         return PROGRAMS[self.assistant].sessions.record_format()
 
     @property
     def is_database(self) -> bool:
-        """Whether one file has all sessions of its program."""
+        """Whether the file has all sessions of its program."""
         return PROGRAMS[self.assistant].sessions.shares_file
 
     @property
     def is_agent(self) -> bool:
-        """Whether it is a sub-agent's beside the file of its session."""
+        """Whether the file is a sub-agent's own, beside the file of its session."""
         return PROGRAMS[self.assistant].sessions.is_agent(self.path)
 
     @property
     def session_id(self) -> str:
-        """The name that the program gave the file's session, as far as the path says it."""
+        """The id of the file's session, as far as the file name tells it."""
         return basename(self.path).removesuffix(".zst").removesuffix(_SUFFIX)
 
 
 def list_files(place: Place, folder: Folders, assistant: str | None = None) -> Iterator[TranscriptFile]:
-    """The files of one assistant, or of all. Those of other folders than `folder` may be among them.
+    """Yield the files of one assistant, or of all if `assistant` is None. Files of sessions in other folders
+    may be among them.
 
     There are none if the user has turned reading them off.
     """
@@ -58,7 +61,7 @@ def list_files(place: Place, folder: Folders, assistant: str | None = None) -> I
 
 
 def file_at(path: str, assistant: str) -> TranscriptFile | None:
-    """The file at a path; None if there is none."""
+    """Return the file at a path, None if there is none."""
     stamp = files.file_stamp(path)
     if stamp is None:
         return None
@@ -70,7 +73,7 @@ def file_at(path: str, assistant: str) -> TranscriptFile | None:
 
 
 def agents_of(path: str, assistant: str) -> Iterator[TranscriptFile]:
-    """The files of the sub-agents of a session's file."""
+    """Yield the files of a session's sub-agents. `path` is the session's file."""
     for agent in PROGRAMS[assistant].sessions.list_agents(path):
         file = file_at(agent, assistant)
         if file is not None:

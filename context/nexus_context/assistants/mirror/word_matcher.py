@@ -25,7 +25,7 @@ _GAP = re.compile(r"[\W_]+")
 
 
 class WordMatcher:
-    """The terms of a query; without required ones nothing matches."""
+    """Matches the words of a query. Without a required word, nothing matches."""
 
     def __init__(self, query: str) -> None:
         query_terms = terms(query)
@@ -37,7 +37,7 @@ class WordMatcher:
         self._any = re.compile("|".join(pattern.pattern for pattern in self._required), re.IGNORECASE)
 
     def matches(self, text: str) -> bool:
-        """Whether a text matches (rule 1)."""
+        """Whether a text matches the query (rule 1)."""
         return (
             bool(self._required)
             and all(pattern.search(text) for pattern in self._required)
@@ -45,9 +45,10 @@ class WordMatcher:
         )
 
     def may_match(self, read_range: Callable[[int, int], bytes], start: int = 0) -> bool:
-        """Whether a message in a file may match (rule 2).
+        """Whether a message in a file may match the query (rule 2).
 
-        `read_range` reads at most so many bytes from an offset on: the file from `start` on is searched.
+        `read_range` gets an offset and a number of bytes, and reads at most so many from there. The file is
+        searched from `start` on.
         """
         missing_needles = self._needles
         while missing_needles:
@@ -62,7 +63,7 @@ class WordMatcher:
         return bool(self._required) and not missing_needles
 
     def snippet(self, text: str) -> str:
-        """The surroundings of the first match, each match marked, without secrets."""
+        """Return the text around the first match, with each match marked and secrets covered."""
         match = self._any.search(text)
         start = max(0, (match.start() if match else 0) - EXCERPT // 3)
         context_start = max(0, start - AROUND)

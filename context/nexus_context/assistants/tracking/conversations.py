@@ -1,4 +1,4 @@
-"""All conversations in one list: what the ledger keeps, and the sessions of all programs.
+"""Joins all conversations to one list: what the ledger keeps, and the sessions of all programs.
 
 1. A session of a program and what is kept of it are one conversation: it is what the program says of it, with
    its name in the ledger. If the ledger has several branches of it, that is the one that changed last; the
@@ -28,7 +28,9 @@ NO_SUM = "conversations of which no cost is known"
 
 
 class LedgerSession(msgspec.Struct, frozen=True):
-    """A conversation in the ledger: its folder there, its name, and the id of its thread."""
+    """A conversation in the ledger: the folder that it belongs to there, its name, and the id of its
+    thread.
+    """
 
     workspace: str
     name: str
@@ -36,10 +38,11 @@ class LedgerSession(msgspec.Struct, frozen=True):
 
 
 class ListedConversation(msgspec.Struct, frozen=True, kw_only=True):
-    """One conversation of Nexus or of a program; None: not known.
+    """One conversation of Nexus or of a program. A field is None if it is not known.
 
-    `id` is the program's own, `session` what its file says now; neither is there for Nexus's own.
-    `tokens` are those of the last request of a program, else those that the next request would send.
+    `id` is the program's own, and `session` what its file says now; both are None for Nexus's own
+    conversations. `tokens` are those of the last request of a program; for Nexus's own they are those that
+    the next request would send.
     """
 
     program: str
@@ -57,18 +60,22 @@ class ListedConversation(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def short_name(self) -> str:
-        """The name for people: the id in its program while the program has it, else its ledger thread."""
+        """The name for people: the id in its program while the program has it, else the id of its thread in
+        the ledger.
+        """
         return self.session.id if self.session is not None else self.kept.thread if self.kept else ""
 
     def begins(self, text: str) -> bool:
-        """Whether its id, or its name or thread in the ledger, begins so."""
+        """Whether the id of the conversation, or its name or thread in the ledger, begins with a text."""
         names = (self.kept.name, self.kept.thread) if self.kept is not None else ()
         is_id = self.id is not None and id_begins(self.id, text)
         return is_id or any(name.startswith(text) for name in names)
 
 
 def id_begins(program_id: str, text: str) -> bool:
-    """Whether a program's id begins so; that of a session does not name its sub-agents (`session/agent`)."""
+    """Whether a program's id begins with a text. The ids of sub-agents (`session/agent`) do not begin with
+    that of their session.
+    """
     return program_id.startswith(text) and "/" not in program_id[len(text) :]
 
 
@@ -81,7 +88,9 @@ def of_ledger(
     estimated: bool = False,
     fork_of: str | None = None,
 ) -> ListedConversation:
-    """List a conversation of the ledger; `origin` names its program, None for Nexus's own."""
+    """Make the list's entry of a conversation in the ledger. `origin` names its program, None for Nexus's
+    own.
+    """
     conversation = ListedConversation(
         program=NEXUS,
         title=ledger_session.name,
@@ -107,7 +116,7 @@ def of_ledger(
 
 
 def related_folders(folder: str, home: str) -> FolderScope:
-    """The folders whose conversations belong to a folder (rule 4). `home`: the user's."""
+    """Return the folders whose conversations belong to a folder (rule 4). `home` is the user's home."""
     homes = {home, files.real_path(home)}
     parents = (parent for parent in working_tree.parents(folder)[1:] if dirname(parent) != parent)
     is_apart = (
@@ -119,7 +128,7 @@ def related_folders(folder: str, home: str) -> FolderScope:
 
 
 def belongs_to(conversation: ListedConversation, folders: Folders) -> bool:
-    """Whether its program or the ledger places the conversation in one of the folders."""
+    """Whether its program or the ledger places a conversation in one of the folders."""
     ledger_session = conversation.kept
     return is_within(conversation.folder, folders) or (
         ledger_session is not None and is_within(ledger_session.workspace, folders)
@@ -127,21 +136,25 @@ def belongs_to(conversation: ListedConversation, folders: Folders) -> bool:
 
 
 def matches(conversation: ListedConversation, program: str | None, since: float | None) -> bool:
-    """Whether it is of the program, with a turn since then (seconds since 1970); None: any."""
+    """Whether a conversation is of a program, and had a turn since a time in seconds since 1970. None stands
+    for any.
+    """
     if program not in (None, conversation.program):
         return False
     return since is None or seconds(conversation.last_turn) >= since
 
 
 def program_title(name: str) -> str:
-    """How a program is written."""
+    """Return the name of a program as people write it."""
     return "Nexus" if name == NEXUS else PROGRAMS[name].title if name in PROGRAMS else visible_line(name)
 
 
 def join_conversations(
     ledger_conversations: Iterable[ListedConversation], sessions: Iterable[AssistantSession]
 ) -> list[ListedConversation]:
-    """Join the ledger's conversations with the programs' sessions: each once, the last turn first."""
+    """Join the ledger's conversations with the programs' sessions. Each is in the list once, the last turn
+    first.
+    """
     in_ledger: dict[tuple[str, str | None], list[ListedConversation]] = {}
     for conversation in _sorted(ledger_conversations):
         key = conversation.program, conversation.id
@@ -162,7 +175,7 @@ def join_conversations(
 
 
 def sum_costs(conversations: Sequence[ListedConversation]) -> RequestPrice:
-    """Sum the costs of conversations, and list what the sum lacks."""
+    """Add up the costs of conversations, and list what the sum does not include."""
     costs = [conversation.cost.usd for conversation in conversations if conversation.cost.usd is not None]
     lacks = dict.fromkeys(reason for conversation in conversations for reason in conversation.cost.lacks)
     return RequestPrice(sum(costs) if costs else None, tuple(lacks))

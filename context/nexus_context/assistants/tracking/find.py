@@ -1,4 +1,4 @@
-"""All sessions of other assistants that work in a folder."""
+"""Finds all sessions of other assistants that work in a folder."""
 
 from collections.abc import Collection
 from threading import Lock
@@ -20,7 +20,7 @@ MOST_REMEMBERED = 50_000
 
 
 class AssistantSessions(msgspec.Struct, frozen=True):
-    """Sessions, the one that changed last first, and what could not be read: path and reason.
+    """Sessions, the one that changed last first. `failures` are what could not be read: path and reason.
 
     `notice` is a sentence for people that says why nothing was read, if a setting forbids it.
     """
@@ -37,7 +37,8 @@ _lock = Lock()
 def find_sessions(
     place: Place, folder: Folders = None, *, assistants: Collection[str] = WITH_SESSIONS
 ) -> AssistantSessions:
-    """Find the sessions in some folders, or everywhere; none if the user has turned that off.
+    """Find the sessions in some folders, or everywhere if `folder` is None. There are none if the user has
+    turned that off.
 
     A file that has not changed since the last call is not read again by this process.
     """

@@ -1,4 +1,4 @@
-"""Follow one session: what its program appends, and its report after each change.
+"""Follows one session: what its program appends, and its report after each change.
 
 1. `advance` costs one `stat` of each followed file while nothing changes.
 2. Of a transcript only what was appended is read; if it was rewritten, everything again (`appended`).
@@ -21,10 +21,10 @@ Files = Sequence[tuple[str, float]]
 
 
 class SessionFollower:
-    """One session of an assistant. Not thread-safe.
+    """Follows one session of an assistant. Not thread-safe.
 
     `list_files` lists the instruction files that the program reads in a session's folder, with their tokens.
-    It is called once, for programs whose transcripts do not name them.
+    It is called once, and only if the transcript does not name them.
     """
 
     def __init__(
@@ -43,9 +43,9 @@ class SessionFollower:
         self._report: SessionReport | None = None
 
     def advance(self) -> bool:
-        """Read what is new since the last call; returns whether the report changed.
+        """Read what is new since the last call. Return whether the report has changed.
 
-        apsw.Error if it is in a database that cannot be read.
+        Raise apsw.Error if the session is in a database that cannot be read.
         """
         has_changed = self._followed.advance()
         if has_changed:
@@ -54,11 +54,13 @@ class SessionFollower:
 
     @property
     def paths(self) -> tuple[str, ...]:
-        """The files to watch: when one of them or its directory changes, `advance` may read something."""
+        """The files to watch. When one of them or its directory changes, `advance` may have something to
+        read.
+        """
         return self._followed.paths
 
     def report(self) -> SessionReport:
-        """What is known now; the same object until something changes."""
+        """Return what is known now. It is the same object until something changes."""
         if self._report is None or self._reported_agents != self.agents:
             self._report, self._reported_agents = self._build(), self.agents
         return self._report

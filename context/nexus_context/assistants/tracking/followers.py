@@ -1,4 +1,4 @@
-"""The sessions that are followed now, by whoever wants their reports.
+"""Keeps the sessions that are followed now, for all who want their reports.
 
 At most MOST_FOLLOWED stay in memory, the ones that were wanted last: each holds the texts since its last
 compaction.
@@ -21,7 +21,7 @@ _Key = tuple[str, str, str]
 
 
 class SessionFollowers:
-    """Followers by session. Thread-safe."""
+    """Keeps a follower for each session that was asked for. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -30,9 +30,10 @@ class SessionFollowers:
     def report(
         self, session: AssistantSession, place: Place, sessions: Sequence[AssistantSession]
     ) -> SessionReport:
-        """The report of a session now; `sessions` are those that may be its sub-agents.
+        """Return the report of a session as it is now. Those of `sessions` whose parent it is are its
+        sub-agents.
 
-        apsw.Error if it is in a database that cannot be read.
+        Raise apsw.Error if the session is in a database that cannot be read.
         """
         follower, lock = self._follower(session, place)
         with lock:
@@ -44,7 +45,7 @@ class SessionFollowers:
             return follower.report()
 
     def paths(self, session: AssistantSession, place: Place) -> tuple[str, ...]:
-        """The files to watch of a session that is followed: `SessionFollower.paths`."""
+        """Return the files to watch for a session (`SessionFollower.paths`)."""
         return self._follower(session, place)[0].paths
 
     def _follower(self, session: AssistantSession, place: Place) -> tuple[SessionFollower, Lock]:
@@ -64,23 +65,23 @@ class SessionFollowers:
         return entry
 
     def close(self) -> None:
-        """Follow nothing any more."""
+        """Stop following all sessions."""
         with self._lock:
             self._followers.clear()
 
 
 def is_live(session: AssistantSession, now: float) -> bool:
-    """Whether a session changed lately; `now` in seconds since 1970."""
+    """Whether a session changed lately. `now` is in seconds since 1970."""
     return now <= live_until(session)
 
 
 def live_until(session: AssistantSession) -> float:
-    """Until when a session is live if it does not change again, in seconds since 1970."""
+    """Return until when a session counts as live if it does not change again, in seconds since 1970."""
     return seconds(session.changed) + LIVE_S
 
 
 def profile_files(session: AssistantSession, place: Place) -> Files:
-    """The instruction files that the program of a session reads in its folder now, with their tokens."""
+    """List the instruction files that the program of a session reads in its folder now, with their tokens."""
     if session.folder is None:
         return ()
     # 60 ms to import; most transcripts name their files

@@ -1,4 +1,4 @@
-"""Which views of a folder are in use, and why; the first of them is shown.
+"""Tells which views of a folder are in use, and why; the first of them is shown.
 
 1. A view is Nexus's own chat or a program. Those that run here come first, then those that were used here,
    the latest first, then those that have files here, the installed ones first.
@@ -42,15 +42,15 @@ RECENT_S = 30 * 86_400.0
 
 
 def view_title(name: str) -> str:
-    """How people write the name of a view."""
+    """Return the name of a view as people write it."""
     return "Nexus" if name == NEXUS else PROGRAMS[name].title
 
 
 class FolderView(msgspec.Struct, frozen=True):
-    """Nexus's own chat, or a program, in a folder.
+    """A view of a folder: Nexus's own chat, or a program.
 
-    `reason` says why it is in use or not, and continues the title after a colon. `model` is that of its last
-    session here.
+    `reason` says why the view is in use or not; it can follow the title and a colon. `model` is the model of
+    its last session in the folder.
     """
 
     name: str
@@ -66,7 +66,7 @@ _Ranked = tuple[int, float, FolderView]  # its level, and the seconds that passe
 class FolderViews(NamedTuple):
     """All views of a folder, the one to show first, and the sessions there, the latest first.
 
-    `notice` says why there are no sessions, if a setting forbids to read them.
+    `notice` says why there are no sessions, if a setting forbids reading them.
     """
 
     views: tuple[FolderView, ...]
@@ -75,12 +75,14 @@ class FolderViews(NamedTuple):
 
     @property
     def in_use(self) -> tuple[FolderView, ...]:
-        """The views that are in use."""
+        """The views that are in use, in their order."""
         return tuple(view for view in self.views if view.in_use)
 
 
 def read_views(surroundings: Surroundings, disk: Disk, settings: Effective) -> FolderViews:
-    """The views of a folder now, by its sessions and files; `settings` are those of the folder."""
+    """Find the views of a folder now, by its sessions and files. `settings` are the settings of Nexus for the
+    folder.
+    """
     place = Place(
         surroundings.user_home,
         surroundings.environ,
@@ -115,10 +117,11 @@ def find_views(
     picked: str = AUTO,
     own_turn: str | None = None,
 ) -> tuple[FolderView, ...]:
-    """All views, the one to show first; `sessions` are those of the folder or above it, the latest first.
+    """Return all views, the one to show first. `sessions` are those of the folder or above it, the latest
+    first.
 
     `now` is in seconds since 1970; `picked` is the setting `views.show`. `own_turn` is the time (ISO 8601) of
-    the last turn of a chat with Nexus.
+    the last turn of a chat with Nexus, None if there is none.
     """
     ranked = list(_programs(surroundings, disk, sessions, now))
     is_alone = picked == AUTO and not any(view.in_use for *_, view in ranked)

@@ -1,4 +1,4 @@
-"""The problems of those assistants that are in use in a folder."""
+"""Finds the problems of those assistants that are in use in a folder."""
 
 from nexus_context.assistants.reading.disk import Disk
 from nexus_context.assistants.reading.profile_types import Surroundings
@@ -12,9 +12,9 @@ from nexus_context.config.merge import Effective
 def check_in_use(
     surroundings: Surroundings, disk: Disk, settings: Effective, *, counted: bool
 ) -> tuple[FolderViews, AssistantCheck]:
-    """The views of a folder, and the problems of those assistants that are in use there.
+    """Return the views of a folder, and the problems of the assistants that are in use there.
 
-    `settings` are those of the folder; the tokens of files are `counted` or not.
+    `settings` are the settings of Nexus for the folder. Without `counted`, the tokens of files are all 0.
     """
     views = read_views(surroundings, disk, settings)
     names = [view.name for view in views.in_use]

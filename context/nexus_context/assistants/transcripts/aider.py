@@ -1,4 +1,4 @@
-"""Chat histories of aider (`.aider.chat.history.md`): one conversation for each start of aider.
+"""Reads chat histories of aider (`.aider.chat.history.md`): one conversation for each start of aider.
 
 Source: aider `io.py` (`append_chat_history`) and `utils.py` (`split_chat_history_markdown`).
 
@@ -36,12 +36,12 @@ class _Block(NamedTuple):
 
 
 def is_text(text: str) -> bool:
-    """Whether a text is a history of aider."""
+    """Whether a text is a chat history of aider."""
     return text.lstrip()[:1] not in ("{", "[") and _START.search(text) is not None
 
 
 def convert(text: str, report: Report) -> list[Conversation]:
-    """The conversations of a history, in order."""
+    """Convert a history to conversations, in order."""
     starts = [*_START.finditer(text)]
     spaced = re.search(r"^#### .*  \r?$", text, re.MULTILINE) is not None
     conversations = []

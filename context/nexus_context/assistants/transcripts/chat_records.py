@@ -1,4 +1,4 @@
-"""Chat messages in OpenAI's, Anthropic's or our own format → neutral messages.
+"""Converts chat messages in OpenAI's, Anthropic's or our own format to neutral messages.
 
 1. Roles: developer is system, function is tool, human is user, model is assistant.
 2. Arguments that are the text of a JSON object become that object; other text stays text.
@@ -34,11 +34,11 @@ _NEUTRAL_KEYS = {"toolCalls", "toolCallId", "meta", "tokens", "timestamp"}
 
 
 class MalformedError(Exception):
-    """A record that is not a message; the text says why."""
+    """A record is not a message; the text says why."""
 
 
 def convert(records: Iterable[Record], report: Report) -> list[Message]:
-    """The messages of the records, in order; a record that is not a message is reported and left out."""
+    """Convert records to messages, in order. A record that is not a message is reported and left out."""
     messages: list[Message] = []
     unnamed: dict[str, str] = {}  # function → id of its last call that came without one
     for record in records:
@@ -63,7 +63,9 @@ def convert(records: Iterable[Record], report: Report) -> list[Message]:
 
 
 def contained(record: Record, value: Any, report: Report) -> list[Message] | None:
-    """The messages in the value of a record; None, with a report, if it is not a message or is refused."""
+    """Convert `value`, a message in `record`, to neutral messages. Return None, and report why, if it is not
+    a message or the caller refuses it.
+    """
     try:
         messages = neutral(value)
     except MalformedError as error:
@@ -134,7 +136,9 @@ def _path_to_text(value: Any, path: str, levels: int = 8) -> str | None:
 
 
 def form_of(value: Any) -> str | None:
-    """The format of a message: anthropic, openai, neutral; None if it would be the same in all."""
+    """Return the format of a message: "anthropic", "openai" or "neutral". None if it would be the same in all
+    three.
+    """
     if not isinstance(value, dict):
         return None
     content = value.get("content")
@@ -151,7 +155,7 @@ def form_of(value: Any) -> str | None:
 
 
 def neutral(value: Any) -> list[Message]:
-    """One message as neutral messages; MalformedError for anything else."""
+    """Convert one message to neutral messages. Raise MalformedError for anything else."""
     if not isinstance(value, dict):
         raise MalformedError(f"expected an object with a role, got {_kind(value)}")
     name = value.get("role")

@@ -1,4 +1,4 @@
-"""The result of reading a transcript, the same for every format, and how format modules build it.
+"""Defines what is read of a transcript, the same for every format, and helps format modules to build it.
 
 1. `Draft` collects messages in our own JSON form. A message that is invalid or refused is reported and left
    out; the others stay.
@@ -44,14 +44,14 @@ _MOST_TOKENS = 1 << 40  # a larger figure is not a count
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """What the provider said about one answer: `message` is the index of its message."""
+    """What the provider said about one answer. `message` is the index of the answer among the messages."""
 
     message: int
     outcome: TurnOutcome
 
 
 class Conversation(msgspec.Struct, frozen=True):
-    """One conversation. `name` distinguishes it from others in the file; `model` is the one that answered."""
+    """One conversation. `name` tells it apart from others in the file; `model` is the model that answered."""
 
     messages: tuple[Message, ...]
     system: str | None = None
@@ -64,10 +64,11 @@ class Conversation(msgspec.Struct, frozen=True):
 
 
 class FormatReader(NamedTuple):
-    """How one format is detected and read.
+    """Says how one format is detected and read.
 
-    `is_file` says whether the values of a file are in this format. `convert` gets the records for which
-    `is_record` holds; `entire` includes what precedes compactions.
+    `is_file` tells whether the values of a file are in this format. `convert` gets the records for which
+    `is_record` is true; its last argument, `entire`, tells whether to include the messages before
+    compactions.
     """
 
     format: Format
@@ -77,7 +78,7 @@ class FormatReader(NamedTuple):
 
 
 class Draft:
-    """The messages of one conversation while they are read."""
+    """Collects the messages of one conversation while they are read."""
 
     def __init__(self, report: Report) -> None:
         self.report = report
@@ -87,7 +88,9 @@ class Draft:
         self._outcomes: dict[int, TurnOutcome] = {}
 
     def add(self, record: Record, value: dict[str, Any], outcome: TurnOutcome | None = None) -> None:
-        """Add a message in our own form, with what the provider said about it."""
+        """Add a message in our own JSON form, with what the provider said about it. A message that is not
+        valid is reported and left out.
+        """
         for message in contained(record, value, self.report) or ():
             self.messages.append(message)
             if message.role == "assistant":
@@ -95,12 +98,12 @@ class Draft:
                 self.note_outcome(outcome)
 
     def note_outcome(self, outcome: TurnOutcome | None) -> None:
-        """Note what the provider said about the last answer; nothing if there is none."""
+        """Note what the provider said about the last answer. Without an answer, nothing is noted."""
         if outcome is not None and self._answers:
             self._outcomes[self._answers[-1]] = outcome
 
     def cut(self, start: int) -> int:
-        """Remove the messages from `start` on; how many those were."""
+        """Remove the messages from index `start` on. Return how many there were."""
         count = len(self.messages) - start
         del self.messages[start:]
         while self._answers and self._answers[-1] >= start:
@@ -116,7 +119,9 @@ class Draft:
         system: str | None = None,
         tools: Any = None,
     ) -> Conversation:
-        """The conversation; `system` precedes the system messages at its beginning."""
+        """Return the conversation that was collected. `system` is put before the system messages at its
+        beginning.
+        """
         own_system, messages = leading_system(self.messages)
         shift = len(self.messages) - len(messages)
         prompts = [text for text in (system, own_system) if text]
@@ -138,7 +143,7 @@ class Draft:
 
 
 class AnswerParts:
-    """The parts and calls of one answer, in order."""
+    """Collects the parts and calls of one answer, in order."""
 
     def __init__(self) -> None:
         self.parts: list[dict[str, Any]] = []
@@ -156,13 +161,13 @@ class AnswerParts:
             self.parts.append({"type": "text", "text": text})
 
     def add_call(self, call_id: str, name: Any, arguments: Any, signature: str | None = None) -> None:
-        """Add a call; `signature` is Gemini's."""
+        """Add a call. `signature` is the one that Gemini's API gave it."""
         self.calls.append({"id": call_id, "name": name, "arguments": arguments})
         mark = {"type": "tool_call", "id": call_id}
         self.parts.append(mark if signature is None else mark | {"thoughtSignature": signature})
 
     def message(self, **fields: Any) -> dict[str, Any]:
-        """The answer as a message in our own form."""
+        """Return the answer as a message in our own JSON form."""
         parts = list(self.parts)
         while parts and parts[-1].keys() == {"type", "id"} and parts[-1]["type"] == "tool_call":
             parts.pop()
@@ -175,7 +180,9 @@ class AnswerParts:
 
 
 def leading_system(messages: Sequence[Message]) -> tuple[str | None, list[Message]]:
-    """The texts of the system messages at the beginning, and the other messages."""
+    """Split messages into the text of the system messages at the beginning, None if there are none, and the
+    others.
+    """
     count = next((at for at, message in enumerate(messages) if message.role != "system"), len(messages))
     return ("\n\n".join(map(text_of, messages[:count])) if count else None), list(messages[count:])
 
@@ -189,9 +196,9 @@ def outcome_of(
     includes_cache: bool,
     stop_reason: Any = None,
 ) -> TurnOutcome | None:
-    """What a provider said about an answer; None if that is nothing.
+    """Return what a provider said about an answer, None if that is nothing.
 
-    `includes_cache`: the input counts what was read from the cache and written to it, too.
+    With `includes_cache`, the input tokens include those that were read from the cache and written to it.
     """
     read, written, taken, answered = map(_tokens, (cache_read, cache_write, input_tokens, output_tokens))
     reason = stop_reason if isinstance(stop_reason, str) and 0 < len(stop_reason) <= _LONGEST_REASON else None
@@ -203,14 +210,14 @@ def outcome_of(
 
 
 def result_text(value: Any) -> str:
-    """The result of a tool as text: a string unchanged, anything else as JSON."""
+    """Return the result of a tool as text: a string unchanged, anything else as JSON."""
     if isinstance(value, str):
         return value
     return "" if value is None else msgspec.json.encode(value).decode()
 
 
 def media_part(media_type: Any, *, data: Any = None, url: Any = None) -> dict[str, Any]:
-    """A file as a part: base64 data, or where it is."""
+    """Make the part of a file, from its base64 data or its URL."""
     kind = media_type if isinstance(media_type, str) else ""
     if kind.startswith("audio/") and data is not None:
         return {"type": "audio", "mimeType": kind, "data": data}
@@ -221,7 +228,7 @@ def media_part(media_type: Any, *, data: Any = None, url: Any = None) -> dict[st
 
 
 def url_part(media_type: Any, url: Any) -> dict[str, Any]:
-    """A file at a URL, or in a data URL, as a part."""
+    """Make the part of a file from its URL, which may be a data URL."""
     if isinstance(url, str) and url.startswith("data:") and ";base64," in url[:200]:
         head, _, data = url.partition(";base64,")
         return media_part(head.removeprefix("data:").partition(";")[0] or media_type, data=data)

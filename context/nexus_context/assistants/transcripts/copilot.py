@@ -1,4 +1,4 @@
-"""Chats of GitHub Copilot: what VS Code exports (`Chat: Export Chat…`), and events of Copilot CLI.
+"""Reads chats of GitHub Copilot: what VS Code exports (`Chat: Export Chat…`), and events of Copilot CLI.
 
 1. VS Code: `requests` has what the user wrote (`message.text`) with the parts of the answer (`response`). A
    part with a `value` and without a kind is text; the others are VS Code's own, and left out.

@@ -1,4 +1,5 @@
-"""Contents of Google's Gemini API: lists of contents, request bodies (`contents`) and answers (`candidates`).
+"""Reads contents of Google's Gemini API: lists of contents, request bodies (`contents`) and answers
+(`candidates`).
 
 Source: google-genai `types.Content`; keys in camel case, or in snake case as Python programs write them.
 
@@ -33,7 +34,7 @@ _SERVER_KEYS = ("executableCode", "codeExecutionResult", "toolCall", "toolRespon
 
 
 def is_file(values: Sequence[Any]) -> bool:
-    """Whether a value is a content or a body of this API."""
+    """Whether any of the values is a content or a body of this API."""
     return any(map(is_record, values))
 
 
@@ -43,7 +44,7 @@ def is_record(value: Any) -> bool:
 
 
 def convert(records: Sequence[Record], report: Report, _entire: bool) -> list[Conversation]:
-    """One conversation for each request body, and one for loose contents and answers."""
+    """Convert each request body to a conversation, and all contents and answers outside of one to another."""
     conversations = []
     loose = Contents(Draft(report), _has_roles(record.value for record in records))
     for record in records:
@@ -60,7 +61,9 @@ def convert(records: Sequence[Record], report: Report, _entire: bool) -> list[Co
 
 
 class Contents:
-    """Reads contents of Google's API into a draft. `has_roles`: all of them say whose they are."""
+    """Reads contents of Google's API into a draft. `has_roles` is true if a content without a role is
+    incomplete, because others have one.
+    """
 
     def __init__(self, draft: Draft, has_roles: bool = True) -> None:
         self.draft = draft
@@ -93,7 +96,7 @@ class Contents:
             )
 
     def add_answer(self, record: Record, body: dict[str, Any]) -> None:
-        """Read an answer of the API: its first candidate."""
+        """Read the first candidate of an answer of the API."""
         candidate = next(iter(body["candidates"]), None)
         self.draft.model = text_in(body, "modelVersion") or text_in(body, "model_version") or self.draft.model
         self.add(record, {"role": "model"} | (field(candidate, "content") or {}))

@@ -1,4 +1,4 @@
-"""Events of OpenHands: lists of events, and records with `history` or `trajectory` of events.
+"""Reads events of OpenHands: lists of events, and records with `history` or `trajectory` of events.
 
 Source: OpenHands `openhands/events/serialization`, `memory/conversation_memory.py`; events of its newer SDK
 (`kind`): `frontend/src/types/v1/core`.
@@ -57,17 +57,19 @@ _COMPACTED = "before the last compaction: its summary replaces them"
 
 
 def is_file(values: Sequence[Any]) -> bool:
-    """Whether a value is an event, or has a list of them."""
+    """Whether any of the values is an event, or has a list of events."""
     return any(map(is_record, values))
 
 
 def is_record(value: Any) -> bool:
-    """Whether a value is an event, or has a list of them."""
+    """Whether a value is an event, or has a list of events."""
     return _is_event(value) or _events_in(value) is not None
 
 
 def convert(records: Sequence[Record], report: Report, entire: bool) -> list[Conversation]:
-    """One conversation for each record with events, and one for loose events."""
+    """Convert each record that has events to a conversation, and all events outside of one to another. With
+    `entire`, condensed events are included.
+    """
     conversations = []
     loose = []
     for record in records:

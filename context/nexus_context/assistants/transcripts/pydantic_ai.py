@@ -1,4 +1,4 @@
-"""Messages of pydantic-ai (`ModelMessagesTypeAdapter`, `all_messages_json()`).
+"""Reads messages of pydantic-ai (`ModelMessagesTypeAdapter`, `all_messages_json()`).
 
 Source: pydantic-ai `messages.py`, `usage.py`.
 
@@ -31,7 +31,7 @@ _LEFT_OUT = "that only the provider or pydantic-ai reads"
 
 
 def is_file(values: Sequence[Any]) -> bool:
-    """Whether a value is a message of pydantic-ai."""
+    """Whether any of the values is a message of pydantic-ai."""
     return any(map(is_record, values))
 
 
@@ -46,7 +46,7 @@ def is_record(value: Any) -> bool:
 
 
 def convert(records: Sequence[Record], report: Report, _entire: bool) -> list[Conversation]:
-    """All messages as one conversation."""
+    """Convert all messages to one conversation."""
     draft = Draft(report)
     instructions = None
     for record in records:

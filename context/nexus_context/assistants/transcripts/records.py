@@ -1,4 +1,4 @@
-"""A text of JSON → the records in it: the lines of JSONL, the items of a list, or the one value.
+"""Splits a text of JSON into records: the lines of JSONL, the items of a list, or the one value.
 
 1. A text that is one JSON value is read as such; otherwise each line that is not blank is a record.
 2. A line that is not JSON is a problem, and the other lines are read. An unfinished last line, as in a file
@@ -45,7 +45,9 @@ _LINE = re.compile(r"[^\r\n]+")
 
 
 class LeftOut(msgspec.Struct, frozen=True):
-    """Content that was not imported on purpose: how many `noun`s, and why in words that follow the noun."""
+    """Content that was left out on purpose: `count` of what `noun` names. `what` says why, in words that
+    follow the noun.
+    """
 
     reason: str
     count: int
@@ -58,7 +60,7 @@ class LeftOut(msgspec.Struct, frozen=True):
 
 
 class Record(NamedTuple):
-    """One JSON value with its place: the span of its line, and a name for messages."""
+    """One JSON value and its place: the span of its line, and `place`, a name for messages to people."""
 
     value: Any
     span: Span
@@ -70,9 +72,10 @@ Refusal = Callable[[Message], str | None]
 
 
 class Report:
-    """Collects the problems of one transcript; lists only MOST_PROBLEMS of each severity.
+    """Collects the problems of one transcript. Of each severity only MOST_PROBLEMS are listed, the others are
+    counted.
 
-    `refusal` says why the caller cannot store a message.
+    `refusal` returns why the caller cannot store a message, else None.
     """
 
     def __init__(self, path: str, refusal: Refusal = lambda _: None) -> None:
@@ -89,7 +92,7 @@ class Report:
             self._left_out[reason] = msgspec.structs.replace(left_out, count=left_out.count + count)
 
     def left_out(self) -> tuple[LeftOut, ...]:
-        """What was left out on purpose."""
+        """Return what was left out on purpose, with its numbers."""
         return tuple(self._left_out.values())
 
     def add(self, span: Span, code: str, message: str, severity: Severity = Severity.ERROR) -> None:
@@ -99,18 +102,20 @@ class Report:
         self._counts[severity] = self._counts.get(severity, 0) + 1
 
     def add_internal(self, span: Span, what: str, error: Exception) -> None:
-        """Report an internal error while reading `what`; call it while the error is handled."""
+        """Report an internal error that came while `what` was read. Call it while the error is handled."""
         logger.debug("%s: %s cannot be read", self._path, what, exc_info=True)
         reason = f"an error in Nexus ({type(error).__name__}: {str(error)[:200]})"
         message = f"{what} cannot be read because of {reason}. It is left out; please report this."
         self.add(span, "internal", message)
 
     def lists_next(self, severity: Severity = Severity.ERROR) -> bool:
-        """Whether the next problem of this severity is listed, or only counted."""
+        """Whether the next problem of this severity would be listed. If not, it is only counted."""
         return self._counts.get(severity, 0) < MOST_PROBLEMS
 
     def problems(self) -> tuple[Problem, ...]:
-        """All problems by place, what is left out among them, and at the end how many are not listed."""
+        """Return the problems sorted by place. What was left out is among them; the last ones say how many
+        are not listed.
+        """
         information = [
             Problem(
                 self._path,
@@ -132,7 +137,7 @@ class Report:
 
 
 def records(path: str, text: str, report: Report) -> list[Record]:
-    """The records of a text; what cannot be read is reported."""
+    """Return the records in a text. What cannot be read is reported."""
     value, error = decode_value(text)
     if not error:
         return _items(value)

@@ -1,4 +1,4 @@
-"""Items of OpenAI's Responses API: lists of items, request bodies (`input`) and responses (`output`).
+"""Reads items of OpenAI's Responses API: lists of items, request bodies (`input`) and responses (`output`).
 
 Source: openai-python `types/responses`; items of Codex: `codex-rs/protocol/src/models.rs`.
 
@@ -33,12 +33,12 @@ _LEFT_OUT = "outside of the conversation, such as references to stored items"
 
 
 def is_file(values: Sequence[Any]) -> bool:
-    """Whether a value is an item or a body of this API."""
+    """Whether any of the values is an item or a body of this API."""
     return any(_is_item(value) or _body(value) is not None for value in values)
 
 
 def is_record(value: Any) -> bool:
-    """Whether a value may stand among items."""
+    """Whether a value may be an item or a body of this API."""
     if not isinstance(value, dict):
         return False
     if "messages" in value:
@@ -47,7 +47,7 @@ def is_record(value: Any) -> bool:
 
 
 def convert(records: Sequence[Record], report: Report, _entire: bool) -> list[Conversation]:
-    """One conversation for each body, and one for loose items."""
+    """Convert each body to a conversation, and all items outside of one to another."""
     conversations = []
     loose = ItemReader(Draft(report))
     bodies = 0
@@ -65,7 +65,7 @@ def convert(records: Sequence[Record], report: Report, _entire: bool) -> list[Co
 
 
 class ItemReader:
-    """Reads items into a draft."""
+    """Reads items into a draft. Call `finish` after the last item."""
 
     def __init__(self, draft: Draft) -> None:
         self.draft = draft
@@ -75,7 +75,7 @@ class ItemReader:
         self._time: str | None = None
 
     def add(self, record: Record, item: Any, time: str | None = None) -> None:
-        """Read one item; `time` is when it was written."""
+        """Read one item. `time` is when it was written."""
         kind = field(item, "type")
         kind = kind if isinstance(kind, str) else "message"
         if kind == "message" and field(item, "role") == "assistant" and _parts(item) is not None:
@@ -96,7 +96,7 @@ class ItemReader:
             self.draft.report.leave("item", _LEFT_OUT)
 
     def finish(self) -> None:
-        """End the current answer."""
+        """Add the answer that is being read to the draft."""
         if self._answer and self._first is not None:
             meta = None if self._phase is None else {"phase": self._phase}
             self.draft.add(self._first, self._answer.message(meta=meta, timestamp=self._time))
@@ -128,7 +128,7 @@ class ItemReader:
 
 
 def outcome_of_usage(usage: Any, stop_reason: Any = None) -> Any:
-    """What a response or a rollout says about the tokens of an answer."""
+    """Return what a response or a rollout says about the tokens of an answer, None if that is nothing."""
     details = field(usage, "input_tokens_details")
     read, written = field(details, "cached_tokens"), field(details, "cache_write_tokens")
     return outcome_of(

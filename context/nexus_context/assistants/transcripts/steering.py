@@ -1,4 +1,4 @@
-"""What the user says in Claude Code while the model works: the records of its queue.
+"""Finds what the user says in Claude Code while the model works: the records of its queue.
 
 Source: what programs that read these files have measured, with versions up to 2.1.28x.
 
@@ -39,7 +39,9 @@ def is_notification(attachment: Any) -> bool:
 
 
 def unsent(values: Sequence[dict[str, Any]], report: Report) -> list[tuple[int, int]]:
-    """Texts of the user that only the queue has: where each was sent, and its record; in order."""
+    """List the user's texts that only the queue has, in order. Each is the index where it was sent, and the
+    index of the record with the text.
+    """
     operations = [at for at, value in enumerate(values) if value.get("type") == "queue-operation"]
     if not operations:
         return []
@@ -86,7 +88,7 @@ def _find_sent(
 
 
 class Waiting:
-    """The texts to insert, oldest first, by where they were sent."""
+    """Keeps the texts that are still to be inserted, in the order in which they were sent."""
 
     def __init__(self, texts: Iterable[tuple[int, int]]) -> None:
         self._texts = list(texts)
@@ -95,7 +97,11 @@ class Waiting:
         self._read = 0  # messages
 
     def take_before(self, at: int, messages: Sequence[Message]) -> list[int]:
-        """The records to insert before the record `at`, after these messages."""
+        """Return the indices of the records to insert before the record at index `at`. `messages` are all
+        messages before that.
+
+        Nothing is inserted between calls and their results.
+        """
         for message in messages[self._read :]:
             if message.role == "assistant":
                 self._open = {call.id for call in message.tool_calls}
@@ -109,7 +115,7 @@ class Waiting:
         return places
 
     def take_rest(self) -> list[int]:
-        """The records that are still to be inserted."""
+        """Return the indices of the records that were not inserted yet."""
         places = [text_at for _, text_at in self._texts[self._next :]]
         self._next = len(self._texts)
         return places

@@ -1,4 +1,4 @@
-"""Trajectories of SWE-agent (`*.traj`).
+"""Reads trajectories of SWE-agent (`*.traj`).
 
 Source: SWE-agent `sweagent/types.py`, `agent/agents.py`, and the trajectories in its repository.
 
@@ -22,7 +22,7 @@ _CUT = "at the end, incomplete because the file was cut"
 
 
 def is_file(values: Sequence[Any]) -> bool:
-    """Whether a value is a trajectory."""
+    """Whether any of the values is a trajectory."""
     return any(map(is_record, values))
 
 
@@ -36,7 +36,7 @@ def is_record(value: Any) -> bool:
 
 
 def convert(records: Sequence[Record], report: Report, _entire: bool) -> list[Conversation]:
-    """One conversation for each trajectory or attempt."""
+    """Convert each trajectory, or each of its attempts, to a conversation."""
     conversations = []
     for record in records:
         runs = list(_runs(record.value))

@@ -1,1 +1,1 @@
-"""What the assistants read in a folder, side by side: profiles, readers, servers, changes."""
+"""Shows what the assistants read in a folder, side by side: profiles, readers, servers, changes."""

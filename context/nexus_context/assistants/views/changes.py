@@ -1,4 +1,4 @@
-"""What changes since a git revision cost in every request of other assistants.
+"""Computes what the changes since a git revision cost in every request of other assistants.
 
 1. At the revision, a file has the content that git stored. A file that git did not know then, and knows or
    would add now, is new. A file that git ignores, and whatever lies outside of the working tree, is the same
@@ -24,11 +24,11 @@ _MOST_LINKS = 40
 
 
 class RevisionError(Exception):
-    """The revision cannot be read; the text says why and what helps."""
+    """A git revision cannot be read. The text says why, and what helps."""
 
 
 class FileChange(msgspec.Struct, frozen=True):
-    """A file whose part of every request changed, in tokens."""
+    """A file whose part in every request has changed. `before` and `after` are its tokens."""
 
     path: str
     before: int
@@ -43,14 +43,14 @@ class AssistantChange(msgspec.Struct, frozen=True):
 
     @property
     def growth(self) -> int:
-        """How many tokens more each request has."""
+        """How many tokens more each request has now than at the revision."""
         return self.after.total - self.before.total
 
     @property
     def files(self) -> tuple[FileChange, ...]:
-        """The files whose tokens changed, the largest change first.
+        """The files whose tokens have changed, the largest change first.
 
-        An estimate of the same text can differ by one token. What is sent as before has no change.
+        A file whose sent text is the same is left out, although an estimate of it can differ by one token.
         """
         before, after = _tokens(self.before), _tokens(self.after)
         texts, new_texts = _texts(self.before), _texts(self.after)
@@ -65,14 +65,16 @@ class AssistantChange(msgspec.Struct, frozen=True):
 
 
 class RevisionChanges(msgspec.Struct, frozen=True):
-    """The changes of each assistant, and the top of the working tree."""
+    """The changes of each assistant. `top` is the root of the working tree."""
 
     top: str
     assistants: tuple[AssistantChange, ...]
 
 
 def compare_with_revision(surroundings: Surroundings, revision: str, names: Sequence[str]) -> RevisionChanges:
-    """The working tree of a folder beside a revision of it. RevisionError."""
+    """Compare what assistants read in a folder now with what they read there at a revision. Raise
+    RevisionError if it cannot be read.
+    """
     now = Disk()
     then = RevisionDisk(now.real(surroundings.folder), revision, surroundings.environ)
     changes = (
@@ -103,7 +105,7 @@ def _texts(profile: Profile) -> dict[str, list[str]]:
 
 
 class RevisionDisk(Disk):
-    """The disk as it was when a working tree had a revision; see the module."""
+    """Reads the disk as if the working tree still had a revision (rule 1)."""
 
     def __init__(self, folder: str, revision: str, environ: Mapping[str, str]) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""What the front matter of a file may have: fields and values, by the documentation of the programs."""
+"""Tells what the front matter of a file may have: fields and values, by the documentation of the programs."""
 
 import re
 from pathlib import Path
@@ -16,7 +16,7 @@ _VALUE = re.compile(r"([\w-]+)[ \t]*:[ \t]*([^\s#]*)")
 
 
 class MatterField(NamedTuple):
-    """A field: its name, its purpose, and its values if there are only few."""
+    """A field of front matter: its name, its purpose, and its possible values if they are few."""
 
     name: str
     text: str
@@ -24,9 +24,10 @@ class MatterField(NamedTuple):
 
 
 class MatterPlace(NamedTuple):
-    """A place where a field (`field` is None) or the value of a field may be written.
+    """A place in front matter where the name of a field may be written, or the value of `field` if that is
+    not None.
 
-    `written` is what stands there; `names` are the other fields.
+    `written` is the place of what stands there. `names` are the fields in the other lines.
     """
 
     field: str | None
@@ -35,7 +36,9 @@ class MatterPlace(NamedTuple):
 
 
 def matter_fields(path: str) -> tuple[MatterField, ...]:
-    """The fields that the front matter of a file may have; none of a file that is not known."""
+    """Return the fields that the front matter of a file may have, by its path. Empty if the kind of file is
+    not known.
+    """
     for kind in load_schema(FIELDS)["kinds"]:
         if re.search(f"{kind['path']}$", path.replace("\\", "/")):
             return tuple(
@@ -46,7 +49,9 @@ def matter_fields(path: str) -> tuple[MatterField, ...]:
 
 
 def find_matter_place(text: str, offset: int) -> MatterPlace | None:
-    """What can be written at an offset of front matter, closed or not; None elsewhere."""
+    """Find what can be written at an offset in front matter, which may be unfinished. Return None anywhere
+    else.
+    """
     opening = _OPENING.match(text)
     if opening is None or offset < opening.end():
         return None

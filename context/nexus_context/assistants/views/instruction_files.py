@@ -1,4 +1,4 @@
-"""The instruction files of all assistants that are around a folder, whoever reads them.
+"""Finds the instruction files of all assistants that are around a folder, whoever reads them.
 
 1. The user's: those that each assistant's room lists.
 2. Those of the folder and the directories above it, up to the root of the repository, else of the home.
@@ -25,9 +25,10 @@ RULES_DEEPEST = 5
 
 
 class InstructionFiles(NamedTuple):
-    """Paths: `around` those of the user, the folder and above, `nested` those below.
+    """The paths of instruction files. `around` are those of the user, in the folder and above it, `nested`
+    those below the folder.
 
-    `complete` is false if the walk below ended early.
+    `complete` is false if the search below the folder ended early.
     """
 
     around: tuple[str, ...]
@@ -36,14 +37,14 @@ class InstructionFiles(NamedTuple):
 
 
 def find_instruction_files(disk: Disk, surroundings: Surroundings) -> InstructionFiles:
-    """The instruction files around a folder."""
+    """Find the instruction files around a folder."""
     around = dict.fromkeys((*_user_files(disk, surroundings), *_project_files(disk, surroundings)))
     nested, complete = _nested_files(disk, surroundings.folder)
     return InstructionFiles(tuple(around), tuple(nested), complete)
 
 
 def settings_files(disk: Disk, surroundings: Surroundings, name: str) -> list[str]:
-    """The user's settings files of an assistant that exist."""
+    """List those of the user's settings files for an assistant that exist."""
     paths = PROGRAMS[name].instructions.list_settings(surroundings)
     return [path for path in paths if disk.is_file(path)]
 

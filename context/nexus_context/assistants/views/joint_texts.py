@@ -1,4 +1,4 @@
-"""The instruction files that a program sends together, as `folder/prompt/joint` checks them."""
+"""Checks the instruction files that a program sends together, by `folder/prompt/joint`."""
 
 import os
 from collections.abc import Iterator
@@ -14,7 +14,9 @@ _DIRECTORIES_OF_FILES = (".github", ".claude", ".cursor", ".codex", ".gemini", "
 
 
 def check_sent_instructions(blocks: tuple[SentBlock, ...], disk: Disk) -> Iterator[Problem]:
-    """The repetitions and contradictions of what a program sends with each request."""
+    """Report what is repeated or contradicted in the instruction files that a program sends with each
+    request.
+    """
     yield from check_together(_joint_texts(blocks, disk))
 
 

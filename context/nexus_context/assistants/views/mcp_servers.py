@@ -1,4 +1,4 @@
-"""The MCP servers that an assistant's settings name, and which of them it would start in a folder.
+"""Reads the MCP servers that an assistant's settings name, and which of them it would start in a folder.
 
 1. Servers are read, never started: their tools, and what those cost, are not known.
 2. Of a server no command, address, variable or header is told.
@@ -28,12 +28,16 @@ SERVER_KEYS = ("mcpServers", "mcp_servers", "servers", "mcp")
 
 
 def find_server_key(path: str, name: str, disk: Disk) -> Span:
-    """Where a settings file names a server; its beginning if that is not found."""
+    """Return the place where a settings file first names a server, or the beginning of the file if it is not
+    found.
+    """
     return next(iter(find_server_keys(path, name, disk)), Span(0, 0))
 
 
 def find_server_keys(path: str, name: str, disk: Disk) -> list[Span]:
-    """Everywhere that a settings file writes the key of a server: in TOML each of its headers has it."""
+    """List all places where a settings file has the key of a server. In TOML each header of its tables is
+    one.
+    """
     document = read_toml(disk, path) if path.endswith(".toml") else read_document(disk, path)
     for pointer in () if document is None else _pointers(document.value, ()):
         if pointer[-1] == name and pointer[-2] in SERVER_KEYS:
@@ -57,10 +61,11 @@ def _pointers(value: object, parent_keys: tuple[str, ...]) -> Iterator[tuple[str
 def read_servers(
     name: str, settings: AssistantSettings, disk: Disk, *, problems: list[Problem] | None = None
 ) -> tuple[AssistantServer, ...]:
-    """The servers of an assistant with these settings, by name; none if it does not start.
+    """Read the servers in the settings of an assistant, one of each name. Empty if it does not start with
+    these settings.
 
-    The settings are read beside the instruction files, so that a large one leaves these their share. Servers
-    that another one of the name replaces are added to `problems`.
+    Pass a disk that has read no instruction files, so that a large settings file leaves these their share.
+    Servers that are replaced by another one with their name are added to `problems`.
     """
     program = PROGRAMS[name]
     candidates = () if settings.stop else program.servers.read(disk, settings)

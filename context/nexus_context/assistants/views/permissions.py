@@ -1,4 +1,4 @@
-"""What assistants let a model do in a folder: one call, or each command of a script.
+"""Explains what assistants let a model do in a folder: one call, or each command of a script.
 
 A call is written as in a rule, `Bash(npm test)`, `Read(.env)`, `WebFetch(https://example.com)`,
 `mcp__notes__write`; anything else is a command of Bash.
@@ -35,7 +35,7 @@ _TOOL_OF_SERVER = re.compile(r"mcp__[^\s()]+")
 class Explanation(msgspec.Struct, frozen=True):
     """What one assistant does with each call, in the order of the calls.
 
-    `settings` are those that decide. `stops` says why the program does not run with them at all.
+    `settings` are the settings that decide.
     """
 
     assistant: str
@@ -46,12 +46,14 @@ class Explanation(msgspec.Struct, frozen=True):
 
     @property
     def stops(self) -> str | None:
-        """Why the program does not start here."""
+        """Why the program does not start with these settings, None if it does."""
         return None if self.settings.stop is None else self.settings.stop.message
 
 
 def read_call(text: str) -> ExplainedCall:
-    """The call that a text stands for. RequestError if it is none."""
+    """Parse the text of a call. What has no other form is a command of Bash; raise RequestError if the text
+    is blank.
+    """
     text = text.strip()
     if not text:
         raise RequestError("Name a call, such as 'Bash(npm test)' or 'Read(.env)'.", code="no-call")
@@ -64,7 +66,9 @@ def read_call(text: str) -> ExplainedCall:
 
 
 def calls_of_script(text: str) -> list[ExplainedCall]:
-    """Each statement of a script as a call of its own. RequestError if the script cannot be read."""
+    """Return a call of Bash for each statement at the top of a script. Raise RequestError if the script
+    cannot be read.
+    """
     script = read_script(text, {})
     if script.is_broken:
         raise RequestError("The script is no Bash that can be read, or too long.", code="unreadable-script")
@@ -74,9 +78,9 @@ def calls_of_script(text: str) -> list[ExplainedCall]:
 def explain_calls(
     calls: list[ExplainedCall], disk: Disk, surroundings: Surroundings, *, assistants: Collection[str]
 ) -> list[Explanation]:
-    """Decide calls in a folder as each of the assistants does whose permissions are known.
+    """Decide on calls in a folder as each of these assistants would, if its permissions are known.
 
-    RequestError if none of them is.
+    Raise RequestError if none of them is known.
     """
     known_programs = [program for program in PROGRAMS.values() if program.has_permissions]
     chosen_programs = [program for program in known_programs if program.name in assistants]

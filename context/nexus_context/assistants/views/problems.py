@@ -1,4 +1,4 @@
-"""The problems of what assistants read in a folder, each once, beside those that Nexus itself finds."""
+"""Joins the problems of what assistants read in a folder, each once, with those that Nexus itself finds."""
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -17,15 +17,17 @@ UNSEEN = ("prompt.hidden-markup", "prompt.hidden-text", "prompt.secret")
 
 
 class CheckedTexts(NamedTuple):
-    """Texts by path, as a report needs them."""
+    """The texts that the spans of problems are in: each path → text."""
 
     texts: Mapping[str, str] = MappingProxyType({})
 
 
 class AssistantCheck(NamedTuple):
-    """Problems, and what a report needs of the folder: as of a snapshot.
+    """The problems of assistants in a folder, with what a report needs; its fields are named as those of a
+    snapshot.
 
-    `minders` are the programs that mind each. With `covers_nexus` what Nexus itself reads counts, too.
+    `minders` maps each problem to the programs that it concerns. With `covers_nexus`, what Nexus itself reads
+    is checked, too.
     """
 
     folder: str
@@ -39,7 +41,7 @@ class AssistantCheck(NamedTuple):
 
 
 def counts_without_nexus(problem: Problem) -> bool:
-    """Whether what Nexus finds in a file matters where nobody uses Nexus."""
+    """Whether a problem that Nexus finds in a file matters where nobody uses Nexus."""
     is_own_file = CONFIG_DIRECTORY in problem.path.split(os.sep)
     return is_own_file or problem.code in (*SAFETY, *UNSEEN)
 
@@ -47,7 +49,7 @@ def counts_without_nexus(problem: Problem) -> bool:
 def gather(
     folder: str | os.PathLike[str], profiles: Iterable[Profile], *, covers_nexus: bool = True
 ) -> AssistantCheck:
-    """The problems of profiles of a folder, each once."""
+    """Collect the problems in the profiles of a folder, each once."""
     profiles = tuple(profiles)
     texts = {path: text for profile in profiles for path, text in profile.texts.items()}
     files = {part.path for profile in profiles for part in profile.parts if part.path is not None}
@@ -74,9 +76,10 @@ def join_problems(
     texts: Mapping[str, str],
     ignore: Sequence[str],
 ) -> Heard:
-    """The problems of a folder, and those that are silenced by its setting or by comments in `texts`.
+    """Join all problems of a folder. Those that the setting `ignore` or comments in `texts` silence are kept
+    apart.
 
-    `nexus_problems` are those that Nexus finds. Where its own view is in use, they all count, else those of
+    `nexus_problems` are those that Nexus finds. If its own view is in use they all count, else those of
     `counts_without_nexus`. A mistake that both find is the problem of the view that is in use.
     """
     if checked.covers_nexus:

@@ -1,4 +1,5 @@
-"""What one assistant reads in a folder: its parts with their tokens, what it reads later or never, and why.
+"""Computes what one assistant reads in a folder: its parts with their tokens, what it reads later or never,
+and why.
 
 1. The module of each assistant says what is sent. Here tokens are counted: each block as a whole, its parts
    as differences, so that they sum to it exactly.
@@ -53,9 +54,10 @@ def read_profile(
     around: InstructionFiles | None = None,
     counted: bool = True,
 ) -> Profile:
-    """Read what an assistant reads in a folder; KeyError for a name that is not in PROGRAMS.
+    """Compute what an assistant reads in a folder. Raise KeyError for a name that is not in PROGRAMS.
 
-    `counted=False` leaves all tokens 0, for who wants the problems only: counting takes longer than the rest.
+    Without `counted`, all tokens are 0: counting takes longer than the rest, and some callers want only the
+    problems.
     """
     disk = disk or Disk()
     surroundings = replace(surroundings, folder=disk.real(surroundings.folder))

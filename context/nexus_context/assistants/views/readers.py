@@ -1,4 +1,4 @@
-"""Who reads what: the instruction files around a folder, with what each assistant does with them."""
+"""Shows who reads what: the instruction files around a folder, with what each assistant does with them."""
 
 import os
 from collections.abc import Iterable
@@ -16,7 +16,9 @@ Use = Literal["sent", "cut", "later", "unread"]
 
 
 class AssistantUse(msgspec.Struct, frozen=True):
-    """What an assistant does with a file: `tokens` of it are in every request; `reason`: why not, or when."""
+    """What an assistant does with a file. `tokens` of it are in every request; `reason` says why it is not
+    sent, or when.
+    """
 
     use: Use
     tokens: int = 0
@@ -28,14 +30,16 @@ UNREAD = AssistantUse("unread")
 
 
 class FileReaders(msgspec.Struct, frozen=True):
-    """A file and its use by each assistant, by name."""
+    """A file, and what each assistant does with it: name of the assistant → use."""
 
     path: str
     uses: dict[str, AssistantUse]
 
 
 class WhoReadsWhat(msgspec.Struct, frozen=True):
-    """The files in the order in which they lie, and the profiles that the uses are from."""
+    """The instruction files around a folder in the order of their places, and the profiles that the uses are
+    taken from.
+    """
 
     files: tuple[FileReaders, ...]
     profiles: tuple[Profile, ...]
@@ -44,7 +48,9 @@ class WhoReadsWhat(msgspec.Struct, frozen=True):
 def who_reads_what(
     surroundings: Surroundings, names: Iterable[str] = PROGRAMS, *, disk: Disk | None = None
 ) -> WhoReadsWhat:
-    """The table of a folder."""
+    """Find the instruction files around a folder and what each assistant does with them. `names` are the
+    assistants.
+    """
     disk = disk or Disk()
     surroundings = msgspec.structs.replace(surroundings, folder=disk.real(surroundings.folder))
     files = find_instruction_files(disk, surroundings)
@@ -62,7 +68,7 @@ def who_reads_what(
 
 
 def file_uses(profile: Profile) -> dict[str, AssistantUse]:
-    """The use of each file by the assistant of a profile, by path."""
+    """Return what the assistant of a profile does with each file: path → use."""
     uses = {file.path: AssistantUse("unread", reason=file.reason) for file in profile.ignored}
     for file in profile.later:
         uses[file.path] = AssistantUse("later", reason=f"Sent {file.when}.")

@@ -1,4 +1,6 @@
-"""Where the settings of programs name an MCP server: its definitions, and the rules and lists that use it."""
+"""Finds where the settings of programs name an MCP server: its definitions, and the rules and lists that use
+it.
+"""
 
 import re
 from collections.abc import Iterator
@@ -20,7 +22,9 @@ _FORBIDDEN = re.compile(r"[^\w.-]")
 
 
 class ServerUse(NamedTuple):
-    """A place that names a server: `span` is the name itself, without quotes. `defines`: it is its entry."""
+    """A place that names a server. `span` is the name itself, without quotes; `defines` is true if the
+    server's own entry is there.
+    """
 
     path: str
     span: Span
@@ -28,7 +32,9 @@ class ServerUse(NamedTuple):
 
 
 def find_server_uses(name: str, disk: Disk, surroundings: Surroundings) -> list[ServerUse]:
-    """The places in the settings that programs read in a folder, definitions first, each once."""
+    """List the places that name a server, in the settings that programs read in a folder. Each place is there
+    once, definitions first.
+    """
     uses: dict[tuple[str, Span], ServerUse] = {}
     all_settings = {key: program.settings(disk, surroundings) for key, program in PROGRAMS.items()}
     for key, settings in all_settings.items():
@@ -45,7 +51,7 @@ def find_server_uses(name: str, disk: Disk, surroundings: Surroundings) -> list[
 
 
 def is_server_name(name: str) -> bool:
-    """Whether a server may have a name in every program: letters, digits, `_`, `-` and dots."""
+    """Whether every program accepts a name for a server: letters, digits, `_`, `-` and dots, and no `__`."""
     return bool(name) and _FORBIDDEN.search(name) is None and "__" not in name
 
 

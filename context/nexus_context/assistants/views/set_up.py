@@ -1,4 +1,4 @@
-"""Which assistants a project is set up for: those for which it has files of their own."""
+"""Tells which assistants a project is set up for: those for which it has files of their own."""
 
 import os
 from collections.abc import Sequence
@@ -12,20 +12,22 @@ from nexus_context.assistants.reading.working_tree import find_working_tree, is_
 
 
 class Project(msgspec.Struct, frozen=True):
-    """The directories that hold a project, and the user's home, which it is not."""
+    """The directories that hold a project. The user's home is not part of it."""
 
     roots: tuple[str, ...]
     user_home: str
 
     def contains(self, path: str) -> bool:
-        """Whether a path is the project's, and not the user's or the machine's."""
+        """Whether a path belongs to the project, rather than to the user or the machine."""
         roots = [root for root in self.roots if is_within(path, root)]
         is_at_home = is_within(path, self.user_home)
         return any(is_within(root, self.user_home) or not is_at_home for root in roots)
 
 
 def project_of(surroundings: Surroundings, disk: Disk) -> Project:
-    """The project that a folder belongs to, with the working tree that a worktree is of."""
+    """Return the project that a folder belongs to. In a worktree, the main working tree belongs to it,
+    too.
+    """
     folder, home = surroundings.folder, disk.real(surroundings.user_home)
     repository = find_working_tree(disk, folder)
     if repository is not None and not is_within(home, repository.root):
@@ -37,7 +39,7 @@ def project_of(surroundings: Surroundings, disk: Disk) -> Project:
 
 
 def is_set_up(name: str, surroundings: Surroundings, disk: Disk) -> bool:
-    """Whether a project has a file or directory of an assistant, which it heeds in the folder."""
+    """Whether a project has a file or directory of an assistant that counts in the folder."""
     program = PROGRAMS[name]
     return find_mark(program.marks, surroundings, disk, inherited=program.inherited) is not None
 
@@ -45,10 +47,11 @@ def is_set_up(name: str, surroundings: Surroundings, disk: Disk) -> bool:
 def find_mark(
     marks: Sequence[str], surroundings: Surroundings, disk: Disk, *, inherited: Sequence[str] | None = None
 ) -> str | None:
-    """Find the nearest mark in the folder or above it in its project; returns its path from the folder.
+    """Find the nearest mark in the folder, or above it in its project. Return its path relative to the
+    folder, else None.
 
-    Above the folder those count that are `inherited`, or all. What is in a program's directory in the user's
-    home is the user's, and no mark of a project there.
+    Above the folder only the marks in `inherited` count, or all if that is None. What is in a program's
+    directory in the user's home is the user's, and no mark of a project there.
     """
     project = project_of(surroundings, disk)
     for directory in parents(surroundings.folder):

@@ -1,4 +1,5 @@
-"""What a settings key of another program does, and its default: `settings.docs.json` in the program's room.
+"""Reads what a settings key of another program does, and its default: `settings.docs.json` in the program's
+room.
 
 1. `own` is written for Nexus, `program` is what the program says itself; `own` counts more. Both are objects
    from a JSON pointer to `text`, and to `default` if that is known and not null.
@@ -19,14 +20,14 @@ ROOMS = Path(__file__).parents[1]
 
 
 class SettingDoc(NamedTuple):
-    """What a key does, in one or two sentences, and its default, None where that is not known."""
+    """What a settings key does, in one or two sentences. `default` is None where it is not known."""
 
     text: str
     default: Any
 
 
 def setting_doc(program: str, keys: Sequence[str]) -> SettingDoc | None:
-    """A settings key of a program; None where nothing is known of it."""
+    """Return the documentation of a program's settings key, None where nothing is known of it."""
     docs = _setting_docs(program)
     if len(keys) > max(map(len, docs), default=0):
         return None

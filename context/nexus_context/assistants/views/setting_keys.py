@@ -1,4 +1,4 @@
-"""The keys that a settings file may have, with what is known of each: documentation, default, values.
+"""Tells which keys a settings file may have, with what is known of each: documentation, default, values.
 
 Keys are those of Nexus, of one program, or of a file that only names MCP servers.
 """
@@ -25,7 +25,7 @@ _WORDS = {
 
 
 class SettingKey(NamedTuple):
-    """A key: its name, its JSON Schema, and its documentation, empty where there is none.
+    """A settings key: its name, its JSON Schema, and its documentation, empty where there is none.
 
     `default` is None where it is not known.
     """
@@ -37,14 +37,14 @@ class SettingKey(NamedTuple):
 
     @property
     def kind(self) -> str:
-        """The type of its value, in words."""
+        """The type of the key's value, in words."""
         kinds = self.schema.get("type", ())
         names = [kinds] if isinstance(kinds, str) else kinds
         return " or ".join(_WORDS[name] for name in names if name in _WORDS)
 
     @property
     def values(self) -> list[Any]:
-        """The values that it may have, if they are few."""
+        """The values that the key may have, if they are few, else an empty list."""
         items = self.schema.get("items")
         choices = self.schema.get("enum") or (items.get("enum") if isinstance(items, Mapping) else None)
         if choices is not None:
@@ -53,13 +53,15 @@ class SettingKey(NamedTuple):
 
 
 def key_at(name: str, keys: Sequence[str | int]) -> SettingKey | None:
-    """The key at a path, in the settings of `name`: a view, or MCP_SERVERS; None if it is not described."""
+    """Return the key at a path in the settings of `name`, which is a view or MCP_SERVERS. None if it is not
+    described.
+    """
     node = _node(_schema(name), tuple(keys))
     return _key(name, tuple(keys), node) if keys and node is not None else None
 
 
 def keys_below(name: str, keys: Sequence[str | int]) -> Iterator[SettingKey]:
-    """The keys that the object at a path may have."""
+    """Yield the keys that the object at a path may have."""
     root = _schema(name)
     node = _node(root, tuple(keys))
     for key, child in (node or {}).get("properties", {}).items():
@@ -105,5 +107,5 @@ def _resolve(root: Node, node: Any) -> Node:
 
 
 def is_server(keys: Sequence[str | int]) -> bool:
-    """Whether a path of keys is that of an MCP server."""
+    """Whether a path of keys leads to the entry of an MCP server."""
     return len(keys) > 1 and keys[-2] in SERVER_KEYS and isinstance(keys[-1], str)

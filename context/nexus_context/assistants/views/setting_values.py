@@ -1,4 +1,4 @@
-"""A setting of an assistant in a folder: its value in force, and the files that set it.
+"""Reads a setting of an assistant in a folder: its value in force, and the files that set it.
 
 1. Keys are written as in the files: `permissions.allow`, `/env/HOME`, `chat.agent.enabled`. A key of the top
    may have dots itself.
@@ -29,7 +29,10 @@ _KEY = re.compile(r"/?[\w$-]+(?:[./][\w$@-]+)*")
 
 
 class SettingSource(msgspec.Struct, frozen=True):
-    """A file that sets a setting, the place of its key there, the value as it may be printed."""
+    """A file that sets a setting: the place of the key there, and the value with possible secrets covered.
+
+    `counts` is true if the value in force would be another one without this file.
+    """
 
     path: str
     span: Span
@@ -38,10 +41,11 @@ class SettingSource(msgspec.Struct, frozen=True):
 
 
 class SettingValue(msgspec.Struct, frozen=True):
-    """A setting of one assistant. `value` is the value in force, as it may be printed; None without one.
+    """A setting of one assistant. `value` is the value in force, with possible secrets covered, None without
+    one.
 
-    `is_known`: the assistant has this setting; None where its settings are not known. Of `sources` the most
-    important is the first.
+    `is_known` tells whether the assistant has such a setting; None where its settings are not known.
+    `sources` are the files that set it, the most important first.
     """
 
     value: Any
@@ -50,7 +54,9 @@ class SettingValue(msgspec.Struct, frozen=True):
 
 
 def read_keys(name: str, text: str, settings: AssistantSettings) -> Keys:
-    """The keys that a text names, from the top of an assistant's settings; () if it names none."""
+    """Parse a text that names a setting into keys, from the top of an assistant's settings. Return () if it
+    names none.
+    """
     if _KEY.fullmatch(text) is None:
         return ()
     schema = PROGRAMS[name].settings_schema
@@ -58,7 +64,9 @@ def read_keys(name: str, text: str, settings: AssistantSettings) -> Keys:
 
 
 def find_setting(name: str, keys: Keys, settings: AssistantSettings, disk: Disk) -> SettingValue | None:
-    """Find the setting at these keys; None if no file sets it and its schema does not have it."""
+    """Find the setting at these keys. Return None if no file sets it and the assistant's schema does not have
+    it.
+    """
     if not keys:
         return None
     schema = PROGRAMS[name].settings_schema
@@ -70,7 +78,7 @@ def find_setting(name: str, keys: Keys, settings: AssistantSettings, disk: Disk)
 
 
 def nearest_setting(schema: Mapping[str, Any], text: str) -> str | None:
-    """The setting of a schema that a misspelt text most likely means; None if none is similar.
+    """Return the setting of a schema that a misspelt text most likely means, None if none is similar.
 
     A single word, which may be a command, must differ little and begin alike.
     """
@@ -93,7 +101,7 @@ def nearest_setting(schema: Mapping[str, Any], text: str) -> str | None:
 
 
 def printable(value: Any, keys: Sequence[str]) -> Any:
-    """A value of a settings file as it may be printed: possible secrets are covered."""
+    """Return a value of a settings file with possible secrets covered."""
     if isinstance(value, dict):
         return {key: printable(member, (*keys, key)) for key, member in value.items()}
     if value is not None and is_secret_place(keys):

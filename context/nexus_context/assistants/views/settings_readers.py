@@ -1,4 +1,4 @@
-"""Which programs take settings, or MCP servers alone, from a file that somebody edits."""
+"""Tells which programs take settings, or MCP servers alone, from a file that somebody edits."""
 
 import os
 from collections.abc import Iterator
@@ -10,10 +10,10 @@ from nexus_context.assistants.reading.profile_types import AssistantServer, Assi
 
 
 class SettingsReader(NamedTuple):
-    """A program that looks for its settings in a file, whether it takes them or not.
+    """A program that looks for its settings in a file, whether or not it accepts them.
 
-    `has_keys`: the keys of the file are those of the program's settings; else it only names `servers`, which
-    are all servers of the program.
+    If `has_keys` is true, the keys of the file are those of the program's settings, else it only names
+    servers. `servers` are all servers of the program.
     """
 
     program: str
@@ -23,7 +23,7 @@ class SettingsReader(NamedTuple):
 
 
 def settings_readers(path: str, disk: Disk, surroundings: Surroundings) -> Iterator[SettingsReader]:
-    """The programs that look for settings at a path, in the order of the table of programs."""
+    """Yield the programs that look for settings at a path, in the order of PROGRAMS."""
     for name, program in PROGRAMS.items():
         looks = Disk(disk.overlays)
         settings = program.settings(looks, surroundings)

@@ -1,4 +1,4 @@
-"""What a question about a folder is about: a call, an MCP server, a line of a file, or a setting.
+"""Parses what a question about a folder is about: a call, an MCP server, a line of a file, or a setting.
 
 1. `mcp:NAME` is a server, `FILE:LINE` a line of a file, the name of a Markdown file, or of a file of the
    folder that cannot be executed, all of it.
@@ -30,7 +30,7 @@ class NamedServer(msgspec.Struct, frozen=True):
 
 
 class FileLine(msgspec.Struct, frozen=True):
-    """A line of a file, from 1, or with None all of it."""
+    """A line of a file, from 1, or the whole file if `line` is None."""
 
     path: str
     line: int | None
@@ -40,9 +40,9 @@ Subject = ExplainedCall | NamedServer | FileLine
 
 
 def read_subject(text: str, where: Surroundings, disk: Disk) -> Subject:
-    """Parse the subject that a text names, unless it is a setting; paths are relative to the folder.
+    """Parse the subject that a text names, unless it is a setting. Paths are relative to the folder.
 
-    RequestError if it is blank, or names a file that is not there.
+    Raise RequestError if the text is blank, or names a file that does not exist.
     """
     text = text.strip()
     if text.startswith(SERVER):
