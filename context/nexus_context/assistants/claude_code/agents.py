@@ -1,11 +1,11 @@
-"""Agents and output styles of Claude Code.
+"""Computes what Claude Code sends of agents and output styles.
 
-1. An agent is a Markdown file in or below a directory of agents; it needs a name and a description. Of
-   several of a name the organization's counts, then the nearest project's, then the user's, and of one
-   directory the last by its path. A deny of `Agent(name)` takes it out, one of `Agent` all. The prompt of the
-   one that the setting `agent` names is sent, too.
-2. The text of the style that the setting `outputStyle` names is sent with every request: that of the project
-   before the user's.
+1. An agent is a Markdown file in or below a directory of agents; it needs a name and a description. If
+   several have one name, the organization's counts, then the nearest project's, then the user's, and within
+   one directory the last by path. A deny rule `Agent(name)` removes the agent, `Agent` removes all. The
+   prompt of the agent that the setting `agent` names is sent, too.
+2. The text of the style that the setting `outputStyle` names is sent with every request. A style of the
+   project counts before one of the user with the same name.
 """
 
 import os

@@ -1,12 +1,12 @@
 """Groups the records of Claude Code by the answer they belong to, and reads what its provider counted for it.
 
-1. Records are of one answer if they have the same message id and no two request ids, and if nothing but
-   results of tools is between them in the chain of parents, as far as that is known. Without a request id,
-   nothing may be between them: some gateways give all answers one id.
-2. A record that was written again, with the same uuid, is of the answer that it was of.
-3. `iterations` are all that was billed, each by its own model. The window is the last `message`. The other
-   figures of the usage may leave some of them out.
-4. What multiplies the prices is any value of `speed`, `service_tier` and `inference_geo` but the PLAIN ones.
+1. Records belong to one answer if they have the same message id, no two different request ids, and in the
+   chain of parents, as far as it is known, nothing but results of tools between them. If there is no request
+   id, nothing at all may be between them: some gateways give all answers one id.
+2. A record that is written again with the same uuid belongs to the same answer as before.
+3. `iterations` are all that was billed, each for its own model. The last one of type `message` is the window.
+   The other figures of the usage may not include all iterations.
+4. Every value of `speed`, `service_tier` and `inference_geo` except those in PLAIN multiplies the prices.
 """
 
 from typing import Any

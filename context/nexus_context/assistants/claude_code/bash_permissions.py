@@ -1,14 +1,15 @@
 """Decides what Claude Code does with a script of Bash.
 
-1. A deny or ask rule is held against every command of the script, wherever it stands, without what stands
-   before it (`sudo`, `env`, `timeout`, variables, a directory). A deny counts first, but for an ask that is
-   the command itself. Then against the files that known commands
-   read or write, and against redirections.
-2. A rule that allows all of Bash allows the rest. Else each command has to be allowed: by a rule for its
-   text, or because it only reads; `acceptEdits` allows some that write.
-3. Commands with files ask if one is outside of the folder, or only the shell knows its name. So do a
-   redirection into a file that may not be edited, and what the program does not look into (`_OPAQUE`).
-   Into a `for` loop it looks only when it has run a command in the session: this says what comes before.
+1. Deny and ask rules are compared with every command of the script, wherever it stands, without what is in
+   front of it (`sudo`, `env`, `timeout`, variables, a directory). A deny rule counts first, unless an ask
+   rule is exactly the command. Rules for files are compared with the files that known commands read or write,
+   and with redirections.
+2. A rule that allows all of Bash allows the rest. Otherwise each command must be allowed: by a rule for its
+   text, or because it only reads. `acceptEdits` allows some commands that write.
+3. Claude Code asks about a command with a file that is outside of the folder, or whose name only the shell
+   knows. It also asks about a redirection into a file that may not be edited, and about what it does not look
+   into (`_OPAQUE`). It looks into a `for` loop only after it has run a command in the session; the decision
+   here is the one before that.
 """
 
 import functools

@@ -2,11 +2,12 @@
 
 By runs of 2.1.330, whose log names what it leaves out of an agent:
 
-1. A tool that does not exist is left out of `tools` and `allowed-tools`, and takes nothing away in
-   `disallowedTools`. Names are compared as a whole, with their case.
-2. A mode, memory, isolation or effort that is none of the words that it knows does not count.
-3. Hooks of an agent are as those of settings. An event that does not exist is left out.
-4. Skills, servers and agents are reported if a file has almost that name: others may have it, too.
+1. A tool that does not exist is ignored in `tools` and `allowed-tools`, and in `disallowedTools` it takes
+   nothing away. Names are compared as a whole, with their case.
+2. A mode, memory, isolation or effort that Claude Code does not know is ignored.
+3. Hooks of an agent are read like those of settings. An event that does not exist is ignored.
+4. An unknown skill, server or agent is reported only if a file defines almost that name, because plugins and
+   the account bring others.
 """
 
 import json

@@ -1,9 +1,10 @@
 """Finds the files that define skills, commands, agents and output styles of Claude Code, and reads them.
 
-1. A kind has a directory in the organization's place, in the user's directory, and in `.claude` of the folder
-   and of each directory above it, up to the repository; without one, up to the home.
-2. A worktree without a directory of a kind has that of the main working tree.
-3. Of files that are the same, by links, the first one counts.
+1. Each kind has a directory in the organization's place, in the user's directory, and in `.claude` of the
+   folder and of each directory above it, up to the repository. Outside of a repository they go up to the
+   home.
+2. A worktree that has no directory of a kind uses that of the main working tree.
+3. If links make several paths the same file, the first one counts.
 """
 
 import os

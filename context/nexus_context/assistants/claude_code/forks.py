@@ -4,8 +4,9 @@
 1. A fork begins with copies of its origin's records, which keep their uuids. `/branch` marks them
    (`forkedFrom`); `--fork-session` marks none, and keeps the marks of earlier branches.
 2. Sessions of a directory with the same first record are a family. A fork of a compacted session begins with
-   the compaction: with those that have this record, too. Of two of them, the origin is the one that
-   has nothing but what both have, or goes on from there later: who forks a session works in the fork.
+   the compaction, so sessions that have this record belong to its family, too. Of two sessions, the origin is
+   the one that has nothing but what both have, or that goes on later than the other: who forks a session
+   works in the fork.
 3. After `--fork-session` the program goes on counting (`cost-state`) from what the origin had stated.
 """
 

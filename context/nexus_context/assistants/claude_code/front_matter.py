@@ -1,12 +1,14 @@
 """Reads front matter as Claude Code does, for rules, skills, agents and output styles.
 
-1. What is no YAML is read once more, with each line `name: value` as quoted text whose value has one of
-   `{}[]*&#!|>%@` or a colon, unless it is in quotes or a list; tabs that indent are two blanks then. What is
-   no YAML even then has no fields.
-2. `paths` is a text or a list, in lists, too; commas outside of braces separate, and braces stand for each of
-   their choices. `/**` at the end does not count; a list of `**` alone is no list.
-3. `paths` are lines of a .gitignore of the directory that has `.claude`, so case does not count. A path with
-   `./` or `../`, a `!` without another line, and what `ignore` skips match nothing.
+1. A text that is not YAML is read once more with its values in quotes: in each line `name: value`, if the
+   value has one of `{}[]*&#!|>%@` or a colon, and is neither quoted nor a list. Each tab that indents counts
+   as two blanks then. A text that is still not YAML has no fields.
+2. `paths` is a text or a list, also a list of lists. Commas outside of braces separate globs, and braces
+   stand for each of their choices. `/**` at the end does not count; a rule with only `**` counts as one
+   without `paths`.
+3. `paths` are read like lines of a .gitignore in the directory that has `.claude`, so case does not count. A
+   path with `./` or `../`, a `!` without another line, and lines that the library `ignore` skips match
+   nothing.
 
 Source: the answers of Claude Code 2.1.330 in `tests/assistants/spellings.jsonl`.
 """

@@ -1,15 +1,16 @@
 """Reports hooks that void the settings file, hooks that Claude Code leaves out, and hooks that never run or
 fail.
 
-1. Hooks of PreToolUse and PermissionRequest may guard what the file allows: one that cannot be loaded, or is
-   declared outside of `hooks`, voids the file. Of other events the entry alone is left out.
-2. A matcher of letters, digits, `_`, `-`, commas, blanks and `|` is a list of names, compared as a whole;
-   anything else is a regular expression of JavaScript. One that is not valid matches nothing.
-3. `if` is a permission rule; a hook whose rule is none, or about another tool, or whose event is about none,
-   never runs.
-4. A command whose script does not exist, or cannot be executed, fails: nothing is stopped by it. The shell's
-   grammar tells which word is the script.
-5. A secret that a command assigns to a variable is reported, and never quoted.
+1. Hooks of PreToolUse and PermissionRequest may guard what the file allows. If one of them cannot be loaded,
+   or is declared outside of `hooks`, Claude Code ignores the whole file. A hook of another event is ignored
+   alone.
+2. A matcher of letters, digits, `_`, `-`, commas, blanks and `|` is a list of names, compared as a whole. Any
+   other matcher is a regular expression of JavaScript; it matches nothing if it is not valid.
+3. `if` is a permission rule. A hook never runs if this is not a rule, or is about another tool than the
+   matcher, or if the event is not about a tool.
+4. A command fails if its script does not exist or cannot be executed; nothing is stopped by it then. The
+   grammar of the shell tells which word is the script.
+5. A secret that a command assigns to a variable is reported, but never shown.
 """
 
 import os

@@ -3,9 +3,10 @@ as text.
 
 1. An import that brings nothing is reported only if its word can be a path: packages (`@scope/name`),
    decorators and teams are left in the text as they stand.
-2. A field counts only where Claude Code heeds it: `paths` in rules, not in files that are imported.
-3. Front matter that cannot be read has no field: a rule is sent with every request. Globs that match no file
-   are reported, too.
+2. A field counts only where Claude Code heeds it: `paths` counts in rules, but not in files that are
+   imported.
+3. If front matter cannot be read, it has no fields, so a rule is sent with every request. Globs that match no
+   file are reported, too.
 """
 
 import os

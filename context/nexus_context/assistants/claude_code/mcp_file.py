@@ -1,9 +1,9 @@
 """Reads `.mcp.json` as Claude Code does: which of its servers are started, and why the others are not.
 
-1. The file is strict JSON with `mcpServers`; without that it brings no server.
-2. A server whose entry has a value of a wrong type is skipped, silently; the others start. An address needs
-   `type`. Keys that Claude Code does not know, such as `disabled`, mean nothing.
-3. Some names are its own.
+1. The file must be strict JSON with the key `mcpServers`. Otherwise it has no servers.
+2. A server whose entry has a value of a wrong type is skipped silently; the others are started. A server with
+   an address needs `type`. Keys that Claude Code does not know, such as `disabled`, have no effect.
+3. Some names are reserved for Claude Code's own servers.
 
 Source: Claude Code 2.1.330, by its requests with servers of each kind.
 """

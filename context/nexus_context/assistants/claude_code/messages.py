@@ -1,10 +1,10 @@
-"""Session files of Claude Code (`~/.claude/projects/*/*.jsonl`) → the messages of the live conversation.
+"""Reads session files of Claude Code (`~/.claude/projects/*/*.jsonl`) as the messages of the live branch.
 
 The format is undocumented and changes; it is known from what readers of such files have reported.
 
 1. Records form a tree: `parentUuid` names the record before. The conversation is the branch that ends with
-   the last record with a message; abandoned branches stay in the file. A missing parent is replaced by the
-   record above, as is every parent in a file without links. If a uuid occurs twice, the later record counts.
+   the last record with a message; abandoned branches stay in the file. If a parent is missing, or no record
+   of the file names one, the record above is taken instead. If a uuid occurs twice, the later record counts.
 2. A compaction (`compact_boundary`) has no parent: the records before it are no longer sent. Those that it
    preserved (`preservedSegment`, `preservedMessages`) come after its anchor, which is the summary.
 3. An answer is written as one record per block, all with the same `message.id`: they are one message. A block
@@ -12,10 +12,11 @@ The format is undocumented and changes; it is known from what readers of such fi
 4. Of parallel calls only one lies on the branch: the blocks of the others are matched by message id, their
    results by call id.
 5. The time is linear in the number of records and blocks, however they are linked.
-6. The records of a sub-agent (`isSidechain`) are a conversation of its own, named after the agent: by its id,
-   else by the call that started it, else by its first record.
-7. What the user says while the model works is a `queued_command`, or only a `queue-operation` (`steering`).
-8. Left out and counted: errors that Claude Code wrote in the model's name, and its other attachments.
+6. The records of a sub-agent (`isSidechain`) are a conversation of their own. It is named by the id of the
+   agent, else by the call that started it, else by its first record.
+7. What the user says while the model works is in a `queued_command`, or only in a `queue-operation`
+   (`steering`).
+8. Errors that Claude Code wrote in the model's name, and its other attachments, are left out and counted.
 """
 
 from collections.abc import Iterable, Sequence

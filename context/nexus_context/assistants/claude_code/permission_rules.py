@@ -1,14 +1,15 @@
 """Reads the permission rules of Claude Code, and says which tools and paths each covers.
 
-1. A rule is `Tool` or `Tool(pattern)`; `Tool(*)` is `Tool`. In an untrusted folder the project's allow rules
-   do not count.
-2. `mcp__server` stands for all tools of a server. `*` in a name works below a server, and in deny and ask
-   everywhere.
-3. Paths follow gitignore, whatever their case: `x` at every depth, `a/b` below the folder, `/x` below the
-   directory of the settings file, `//x` from the root, `~/x` from the home. In deny and ask, `x/**` is `x`.
-4. A link is covered by a rule for its own path or for its target.
-5. Files in the folder and its additional directories are read without a question. Some are asked about
-   whatever allows an edit of them: `.git`, `.claude`, settings of shells and editors.
+1. A rule is `Tool` or `Tool(pattern)`; `Tool(*)` means `Tool`. The project's allow rules do not count in a
+   folder that the user does not trust.
+2. `mcp__server` stands for all tools of a server. `*` in a name counts below a server; in deny and ask rules
+   it counts everywhere.
+3. Paths follow gitignore, without regard to case. `x` matches at every depth, `a/b` below the folder, `/x`
+   below the directory of the settings file, `//x` from the root, `~/x` from the home. In deny and ask rules,
+   `x/**` means `x`.
+4. A rule covers a link if it covers the link's own path or its target.
+5. Files in the folder and its additional directories are read without a question. Edits of `.git`, `.claude`,
+   and settings of shells and editors are asked about even if a rule allows them.
 """
 
 import functools

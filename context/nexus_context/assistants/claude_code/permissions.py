@@ -1,13 +1,14 @@
 """Decides whether Claude Code allows a call of a tool, asks the user, or denies it. Seen in runs of 2.1.330.
 
-1. Deny counts before ask, ask before allow, whatever file a rule is in; nothing narrows a deny.
-2. A deny of a whole tool takes it out of the request.
-3. `Edit(path)` is for every tool that writes files, `Read(path)` for every one that reads them. A deny of
-   reading is one of writing, too; an allowed edit is an allowed reading. `Write(path)` does nothing; `Write`
+1. Deny rules count before ask rules, and these before allow rules, whatever file they are in. Nothing narrows
+   a deny rule.
+2. A deny rule for a whole tool takes the tool out of the request.
+3. `Edit(path)` covers every tool that writes files, `Read(path)` every one that reads them. To deny reading
+   is to deny writing, too; to allow editing is to allow reading, too. `Write(path)` has no effect; `Write`
    alone allows that tool everywhere.
-4. The mode decides what no rule does: `acceptEdits` allows edits in the folder, `dontAsk` denies what would
-   be asked, `bypassPermissions` allows it.
-5. Of a tool that was not tried, nothing is known. The decision says so, and that it asks.
+4. If no rule decides, the mode does: `acceptEdits` allows edits in the folder, `dontAsk` denies what would be
+   asked, and `bypassPermissions` allows it.
+5. Nothing is known of a tool that was not tried. The decision says so, and that Claude Code asks.
 """
 
 import os

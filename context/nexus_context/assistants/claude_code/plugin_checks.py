@@ -1,8 +1,10 @@
 """Checks a folder that is a plugin of Claude Code: what keeps the plugin, or parts of it, from being loaded.
 
-1. `.claude-plugin/plugin.json` with a wrong type, or a path that does not begin with `./`, loads nothing.
-2. A path that does not exist, or leads out of the plugin, brings nothing; the rest is loaded.
-3. `hooks/hooks.json` has its events in `hooks`. A hook of `guards` that cannot be loaded is the end of all.
+1. If `.claude-plugin/plugin.json` has a value of a wrong type, or a path that does not begin with `./`,
+   nothing of the plugin is loaded.
+2. A path that does not exist, or leads out of the plugin, is ignored; the rest is loaded.
+3. `hooks/hooks.json` has its events below `hooks`. If a hook in `guards` cannot be loaded, nothing of the
+   plugin is.
 
 Source: sessions of 2.1.330 with `--plugin-dir`, and the words of `claude plugin validate`.
 """

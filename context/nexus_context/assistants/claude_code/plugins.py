@@ -1,12 +1,12 @@
 """Finds the plugins of Claude Code that are on in a folder, and their skills, commands, agents and styles.
 
-1. `enabledPlugins` of the settings turns on `name@marketplace`, in the order of its keys; the marketplace
-   must be known, and the plugin installed for the user or for this folder. Of a marketplace that is a
-   directory the plugin is read there, of another one where `installed_plugins.json` says.
-2. A directory in the user's skills with `.claude-plugin/plugin.json` is a plugin, unless its key
-   `name@skills-dir` is off.
-3. The manifest may name other places: those of commands and agents instead of the usual directory, those of
-   skills besides.
+1. The setting `enabledPlugins` turns on `name@marketplace`, in the order of its keys. The marketplace must be
+   known, and the plugin installed for the user or for this folder. If the marketplace is a directory, the
+   plugin is read there, else where `installed_plugins.json` says.
+2. A directory in the user's skills that has `.claude-plugin/plugin.json` is a plugin, unless `enabledPlugins`
+   turns off `name@skills-dir`.
+3. The manifest may name other places. Those of commands and agents replace the usual directory, those of
+   skills are added to it.
 """
 
 import os

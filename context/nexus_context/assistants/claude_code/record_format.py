@@ -1,7 +1,8 @@
 """Says where reading the records of Claude Code can resume (see `sessions.record_format`).
 
-1. The first record that follows has its parent among those with which the conversation ends before it
-   (`parents`), the others have theirs among those that follow. Otherwise the user went back.
+1. Records simply continue what was read if the first one has its parent among the records with which the
+   conversation ended (`parents`), and the others have theirs among the new records. Otherwise the user went
+   back.
 """
 
 from collections.abc import Sequence

@@ -2,9 +2,9 @@
 agree.
 
 1. Records form a tree: `parentUuid` names the record before. A compaction (`compact_boundary`) has no parent;
-   it names the record before it apart (`logicalParentUuid`).
+   it names the record before it in `logicalParentUuid`.
 2. An answer is written as one record for each block, all with the same message id.
-3. Records with `isSidechain`, or with the call that started them, are of a sub-agent.
+3. Records with `isSidechain`, or with the id of the call that started them, belong to a sub-agent.
 """
 
 from typing import Any, ClassVar

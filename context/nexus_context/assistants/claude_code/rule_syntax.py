@@ -2,10 +2,10 @@
 much.
 
 1. A rule is `Tool` or `Tool(content)`, from the first parenthesis to the last, which ends the rule. `Tool(*)`
-   is `Tool`. What its own check refuses is left out, and the file counts without it.
-2. Rules of a tool that does not exist, or whose content names an argument, count and match nothing.
-3. `lints.json` has the forms by tool and content, the first that fits counts: those of the check in the
-   program (2.1.330). What is not a form is here. `claude doctor` says the same of each.
+   means `Tool`. A rule that Claude Code's own check refuses is ignored, and the rest of the file counts.
+2. A rule for a tool that does not exist, or whose content names an argument, is accepted but matches nothing.
+3. `lints.json` has the forms that the program's check (2.1.330) refuses, by tool and content; the first that
+   fits counts. What is not such a form is checked in this module. `claude doctor` says the same of each rule.
 """
 
 import functools

@@ -1,13 +1,13 @@
 """Computes what Claude Code sends of a folder's files, by its own requests.
 
-1. Managed instructions, then the user's, then for each directory from the outermost down to the folder:
-   `CLAUDE.md`, `.claude/CLAUDE.md`, the rules in `.claude/rules`, `CLAUDE.local.md`.
-2. A file is followed by its imports, at most DEEPEST files deep, each file once. Files outside of the folder
-   may be imported by the user's files only, or where the user approved it.
-3. Where no directory has any of the names of rule 1 with text, `AGENTS.md` and `.claude/AGENTS.md` are read.
+1. Managed instructions come first, then the user's. Then come, for each directory from the outermost down to
+   the folder, `CLAUDE.md`, `.claude/CLAUDE.md`, the rules in `.claude/rules`, and `CLAUDE.local.md`.
+2. A file is followed by its imports, at most DEEPEST files deep, each file once. Only the user's files may
+   import files outside of the folder, or others where the user approved it.
+3. If no directory has a file of rule 1 with text, `AGENTS.md` and `.claude/AGENTS.md` are read.
 4. Text is sent without front matter, comments and white space around it (`reading.markdown`).
-5. Of skills and agents the name and description are sent. A nested CLAUDE.md follows the first read below it,
-   with its imports.
+5. Only the names and descriptions of skills and agents are sent. A CLAUDE.md below the folder follows, with
+   its imports, the first read below its directory.
 """
 
 import os

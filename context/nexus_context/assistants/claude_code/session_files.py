@@ -1,16 +1,17 @@
 """Finds and reads sessions of Claude Code; the format is that of 2.1.330, and older ones as far as they agree
 with it.
 
-1. `$CLAUDE_CONFIG_DIR` or `~/.claude`, then `projects/<folder>/<session>.jsonl`. In the directory's name,
-   each UTF-16 unit but ASCII letters and digits is a hyphen, and a long name is cut. The session's folder is
-   the last one that it was moved to (`relocatedCwd`), else that of its records which the directory is named
-   after, else the one on the disk (the user moved both), else any of its records.
+1. The files are `projects/<folder>/<session>.jsonl` in `$CLAUDE_CONFIG_DIR` or `~/.claude`. In the
+   directory's name, each UTF-16 unit except ASCII letters and digits is a hyphen, and a long name is cut. The
+   session works in the folder that it was last moved to (`relocatedCwd`), else in the one of its records that
+   the directory is named after, else in an existing folder that it is named after (the user moved both), else
+   in any folder of its records.
 2. Answers are records `assistant` whose message has the provider's `usage`: `input_tokens` counts only what
    was neither read from the cache nor written to it. Records of sub-agents (`isSidechain`) have a window of
    their own.
 3. `cost-state` sums up the session so far, by model. Older versions do not write it.
-4. After a compaction (`compact_boundary`), the window is what it left over, until the next answer.
-5. Files `agent-*.jsonl` are sub-agents of another file's session.
+4. After a compaction (`compact_boundary`), the window is what the compaction left, until the next answer.
+5. Files `agent-*.jsonl` belong to sub-agents of another file's session.
 """
 
 import re

@@ -1,13 +1,13 @@
 """Reads the settings of Claude Code in a folder: the user's, the project's, this machine's, the
 organization's.
 
-1. Files, the least important first: `settings.json` of the user's directory, `.claude/settings.json` and
-   `.claude/settings.local.json` of the folder, and the organization's `managed-settings.json`. In a worktree
-   the local file of the main working tree comes before its own.
-2. A file is strict JSON. One value of a wrong type voids all of it, except for some keys, which are left out
-   alone (`settings.schema.json`: from the schema in the program, and by runs).
-3. A later file's value counts; lists of all files are joined. `env` adds variables, as if the process had
-   them.
+1. The files are, the least important first: `settings.json` of the user's directory, `.claude/settings.json`
+   and `.claude/settings.local.json` of the folder, and the organization's `managed-settings.json`. In a
+   worktree, the local file of the main working tree comes before the worktree's own.
+2. A file is strict JSON. One value of a wrong type voids the whole file. A few keys are exceptions, of which
+   only the value is ignored (`settings.schema.json`, made from the schema in the program, and by runs).
+3. The value of a later file counts; lists of all files are joined. The variables in `env` are added as if the
+   process had them.
 """
 
 import functools

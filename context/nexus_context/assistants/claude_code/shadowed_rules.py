@@ -1,12 +1,14 @@
 """Finds permission rules of Claude Code that decide nothing, because another rule has decided before.
 
-1. Deny counts before ask, ask before allow, whatever the files: a rule that one of these covers is shadowed.
-   One of the user's that a project's file restricts is not reported: elsewhere it counts. An ask of some of
-   the commands that a deny is about counts before that deny, and is not shadowed.
-2. A rule that another one of the same list and file covers says nothing new.
-3. A rule is a text, and covers what begins with it: `Bash(rm:*)` is `Bash rm `, a path ends with `/`. This
-   is claimed for whole tools, servers, beginnings of commands, plain paths; other rules cover equal ones.
-4. Each text is looked up among the sorted others: no rule is compared with all of them.
+1. Deny rules count before ask rules, and these before allow rules, whatever file they are in. A rule that a
+   stronger one covers is shadowed. A rule of the user that a project's file restricts is not reported, since
+   it counts in other projects. An ask rule for some of the commands that a deny rule covers counts before
+   that, and is not shadowed.
+2. A rule that another rule of the same list and file covers says nothing new.
+3. A rule is compared as a text that covers all texts that begin with it: `Bash(rm:*)` becomes `Bash rm `, and
+   a path ends with `/`. This is done for whole tools, servers, beginnings of commands and plain paths; other
+   rules cover only equal ones.
+4. Each text is looked up among the sorted others, so no rule is compared with all of them.
 """
 
 import os

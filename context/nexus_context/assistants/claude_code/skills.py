@@ -1,17 +1,18 @@
 """Computes the line that Claude Code sends of each skill and command.
 
-1. A skill is a directory with a SKILL.md in a directory of skills; a command is a Markdown file in or below
-   one of commands, whose name has the directories before it (`git:sync`). Of a directory with a SKILL.md in
-   it, that is the only command, named by the directory. Names are in their order, directory by directory; all
-   commands follow together, then what plugins have.
-2. A line has the name and the description; without one the first line of the text stands for it, and a
-   `name` that is another one follows in parentheses. `disable-model-invocation` and `skillOverrides` leave it
-   out, or its description; a skill with `paths` follows the first read of a file that matches, and one of a
-   directory below the folder the first read there. Without the tool `Skill` there is no list.
-3. All lines, with those of Claude Code's own skills, have `skillListingBudgetFraction` (1 %) of the model's
-   window, in columns: four for a token of earlier models, three for one of the others. Where they need more,
-   each description in turn is sent if it still fits, the ones that were used most first; else the name alone.
-   Those of Claude Code stay.
+1. A skill is a directory with a SKILL.md in a directory of skills. A command is a Markdown file in or below a
+   directory of commands; its name begins with the directories before it (`git:sync`). If a directory has a
+   SKILL.md, that is its only command, named after the directory. Skills are sorted by name in each directory;
+   all commands follow them, then what plugins bring.
+2. A line has the name and the description. Without a description, the first line of the text is taken. A
+   `name` that is another one than the skill's follows in parentheses. `disable-model-invocation` and
+   `skillOverrides` leave out the line or its description. A skill with `paths` is sent after the first read
+   of a file that matches, and a skill of a directory below the folder after the first read there. Without the
+   tool `Skill` there is no list.
+3. All lines, those of Claude Code's own skills among them, may take `skillListingBudgetFraction` (1 %) of the
+   model's window. A token counts as four columns for earlier models, and as three for the others. If the
+   lines need more, the descriptions are added one by one, the most used first, as long as they fit; the other
+   skills are sent by name alone. Claude Code's own descriptions stay.
 """
 
 import functools

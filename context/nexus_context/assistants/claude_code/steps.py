@@ -3,15 +3,15 @@ agree.
 
 1. An answer is written as one record for each block (`answers`). Texts of a record that is written again
    count once.
-2. What the program adds to a request are records `attachment`; `rendered` is the text as sent, without which
-   the record was not sent. Instruction files are named in that of the type `instructions`.
+2. What the program adds to a request are records `attachment`. `rendered` is the text as sent; an attachment
+   without it was not sent. The type `instructions` names instruction files.
 3. `api-request-shape` and `prompt_snapshot` hold the system prompt and the tools. `api-request` and
    `api-request-blob` repeat the request; nothing is taken from them.
 4. A compaction is a record `compact_boundary`, then a summary (`isCompactSummary`). The request for the
    summary is not recorded; the program's own totals (`cost-state`) include it.
 5. Records with `isSidechain` are of a sub-agent.
 6. The file of a sub-agent has the same records.
-7. From 2.1.277 on, a process that resumes a session goes on counting; before, it counts from zero.
+7. From 2.1.277 on, a process that resumes a session goes on counting; earlier versions count from zero.
 """
 
 from collections.abc import Iterator, Mapping

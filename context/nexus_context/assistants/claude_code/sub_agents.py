@@ -1,9 +1,10 @@
 """Follows a session of Claude Code as it grows, with its sub-agents, whose files lie beside the session's.
 
-1. The program's own sums include those of the sub-agents.
-2. Their files are in `<session>/subagents/` and directories below; versions before 2.1 have them beside the
-   session's, where their records name the session. `watch` and `keep` see the same ones (`list_agents`).
-3. A directory in a project's place may be a link, as the user may have moved his files; below it, links to
+1. The program's own sums include the sub-agents.
+2. The files of sub-agents are in `<session>/subagents/` and directories below. Versions before 2.1 have them
+   beside the session's file, and their records name the session. `watch` and `keep` see the same files
+   (`list_agents`).
+3. The directory of a project may be a link, since the user may have moved the files. Below it, links to
    directories are not followed, so there are no loops.
 """
 

@@ -1,12 +1,12 @@
 """Computes what Codex sends of its roles for agents: the name and description of each, in the definition of a
 tool.
 
-1. Each directory of settings has them in `agents/**/*.toml`, and its `config.toml` in `[agents.NAME]`, whose
-   `config_file` may have another name and description; of several of a name the nearest counts.
-   `agents.enabled = false` turns them off.
-2. A file needs `name`, `description` and `developer_instructions`, and may set what `config.toml` may. Codex
-   leaves out a whole file with anything else, or with a value of the wrong type. A file that `config_file`
-   names has the table's name and description. What it says of the model is sent, too.
+1. A directory of settings has roles in `agents/**/*.toml`, and in the tables `[agents.NAME]` of its
+   `config.toml`. The `config_file` of a table may have another name and description. If several roles have
+   one name, the nearest counts. `agents.enabled = false` turns them off.
+2. A file needs `name`, `description` and `developer_instructions`, and may set what `config.toml` may set.
+   Codex ignores a file that has anything else, or a value of a wrong type. A file that `config_file` names
+   gets the name and description of the table. What it says of the model is sent, too.
 """
 
 import os

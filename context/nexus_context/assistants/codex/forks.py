@@ -1,10 +1,11 @@
 """Finds where the own part of a forked rollout of Codex begins; a sub-agent may be a fork, too.
 
-1. A fork begins with the records of its origin, stamped anew, or with none of them (`history_base`). It has
-   inherited them up to the last count of tokens (`token_count`) that the origin has, too. If the origin has
-   no file any more, they are those that were stamped when the fork was made.
-2. The fork goes on counting where its origin was: `base` is what it had counted before its first own request.
-3. Its title is the first prompt behind what it inherited.
+1. A fork begins with the records of its origin, stamped anew, or with none of them (`history_base`). What it
+   has inherited ends with the last count of tokens (`token_count`) that the origin has, too. If the file of
+   the origin is gone, it ends with what was stamped when the fork was made.
+2. The fork goes on counting where its origin was. `ForkBase.sums` is what was counted before its first own
+   request.
+3. Its title is the first prompt after what it has inherited.
 """
 
 from collections.abc import Iterator

@@ -1,11 +1,11 @@
 """Reads the front matter of a skill as Codex does.
 
-1. It stands between a first line `---` and the next one, without a byte order mark; blanks around do not
-   count.
-2. A scalar is its text as written. A field that is set twice, a `name` or `description` that is no scalar,
-   and what is no YAML cost the whole skill.
-3. A text that cannot be read so is read once more with those values in quotes that have a colon, begin with
-   `@` or a back quote, or begin like a list or a table and do not end like one.
+1. Front matter stands between a first line `---` and the next one; blanks around these do not count. A byte
+   order mark must not precede it.
+2. A scalar is its text as written. Codex ignores the whole skill if a field is set twice, if `name` or
+   `description` is not a scalar, or if the text is not YAML.
+3. A text that cannot be read is read once more with some values in quotes: those that have a colon, begin
+   with `@` or a back quote, or begin like a list or a table and do not end like one.
 
 Source: runs of Codex 0.169.0, `tests/assistants/spellings.jsonl`.
 """

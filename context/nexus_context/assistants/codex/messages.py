@@ -1,12 +1,12 @@
-"""Rollouts of Codex (`~/.codex/sessions/**/rollout-*.jsonl`) → the messages of a session.
+"""Reads rollouts of Codex (`~/.codex/sessions/**/rollout-*.jsonl`) as the messages of a session.
 
 Source: codex-rs `protocol/src/{models,protocol}.rs` and files of several versions.
 
 1. A line is an envelope with `type` and `payload`. Older files have the payloads alone, after a line with
    `id` and `instructions`; the oldest are one object with `session` and `items`.
-2. `response_item` is an item of the Responses API (`responses`). Events repeat what items say, except
-   `token_count`: it has the usage of the last answer; and `thread_rolled_back`: it takes turns back.
-3. `compacted` replaces what precedes it with `replacement_history`, or with its summary.
+2. `response_item` is an item of the Responses API (`responses`). Other events repeat what items say, with two
+   exceptions: `token_count` has the usage of the last answer, and `thread_rolled_back` takes turns back.
+3. `compacted` replaces all items before it with `replacement_history`, or with its summary.
 4. Messages in the user's name that Codex wrote, such as the environment, have `isMeta` in their `meta`.
 5. What Codex writes for itself (settings of a turn, state, its events) is left out and counted.
 """

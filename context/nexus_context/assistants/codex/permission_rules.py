@@ -1,12 +1,13 @@
 """Reads the rules for commands in the `.rules` files of Codex.
 
-1. `*.rules` in `rules` beside each settings file that counts, by name. A file is a program in Starlark; what
-   it says with calls of `prefix_rule` and `host_executable` with plain values is read here, as Codex does.
-   Of a file with variables, loops or functions it is only known that there may be more rules.
-2. A pattern is a list of words, or of lists of words of which one is there. A rule covers a command that
-   begins with its words, or whose path ends with the first, unless `host_executable` names others; of
-   several rules the strictest counts.
-3. One rule that is not valid, or whose own example it does not cover, refuses all files.
+1. The files are `*.rules` in the directory `rules` beside each settings file that counts, sorted by name. A
+   file is a program in Starlark. Calls of `prefix_rule` and `host_executable` with plain values are read here
+   as Codex reads them. Of a file with variables, loops or functions it is only known that there may be more
+   rules.
+2. A pattern is a list; each item is a word, or a list of words of which one must be there. A rule covers a
+   command that begins with these words. The first word may also be a path that ends with it, unless
+   `host_executable` lists other paths. If several rules cover a command, the strictest counts.
+3. If one rule is not valid, or does not cover its own example, Codex takes no rule of any file.
 """
 
 import ast

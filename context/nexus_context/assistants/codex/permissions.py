@@ -1,14 +1,16 @@
 """Decides what Codex does with a call of a tool: by its public source, and seen in runs of 0.169.0.
 
-1. It runs commands and applies patches; it has no tools that read or fetch. Reading a file is `cat` here.
-2. A script of plain words joined with `&&`, `||`, `;`, `|` and lines is its commands. Any other, with a
-   redirection, a variable, a substitution, brackets, or a bare `*`, `?`, `~` or backslash, is one command of
-   the shell: no rule for a command in it counts.
-3. Of a command the strictest rule of the `.rules` files counts (`permission_rules`). Without any, `rm -f`
-   asks, and everything in a project that the user distrusts; the rest runs in the sandbox.
-4. A patch is applied in the folder and the directories that the sandbox can write to, but not in their
-   `.git`, `.codex` and `.agents`; elsewhere Codex asks.
-5. With `approval_policy = "never"` nothing is asked: what would be is denied.
+1. Codex runs commands and applies patches; it has no tools that read or fetch. Reading a file is decided as
+   `cat`.
+2. A script of plain words joined with `&&`, `||`, `;`, `|` and line ends is taken apart into its commands. A
+   script with a redirection, a variable, a substitution, brackets, or a bare `*`, `?`, `~` or backslash is
+   one command of the shell, and no rule for a command in it counts.
+3. The strictest rule of the `.rules` files decides on a command (`permission_rules`). If no rule covers it,
+   Codex asks about `rm -f`, and about everything in a project that the user distrusts; other commands run in
+   the sandbox.
+4. A patch is applied in the folder and in directories that the sandbox can write to, but not in their `.git`,
+   `.codex` and `.agents`. Codex asks about patches elsewhere.
+5. With `approval_policy = "never"`, what would be asked is denied.
 """
 
 import os

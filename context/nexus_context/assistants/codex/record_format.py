@@ -1,6 +1,7 @@
 """Says where reading the records of Codex can resume (see `sessions.record_format`).
 
-1. Records that take turns back may take back what lies before.
+1. Records that take turns back may take back what was read before them, so reading does not resume before
+   these.
 """
 
 from collections.abc import Sequence

@@ -1,10 +1,13 @@
 """Computes what Codex sends of a folder's files, by its own requests and its source.
 
-1. The user's AGENTS.override.md, else AGENTS.md, in `$CODEX_HOME`, without white space around it.
-2. In each directory from the project's root down to the folder, the first that is a file: AGENTS.override.md,
-   AGENTS.md, the names of `project_doc_fallback_filenames`. The root is the nearest directory with one of
-   `project_root_markers` (`.git`); without one there is only the folder itself.
-3. Together these files are cut at `project_doc_max_bytes` (32 KiB). An empty file still counts as the first.
+1. The user's file is AGENTS.override.md, else AGENTS.md, in `$CODEX_HOME`. White space around its text is
+   removed.
+2. In each directory from the project's root down to the folder, the first of these that is a file is read:
+   AGENTS.override.md, AGENTS.md, the names in `project_doc_fallback_filenames`. The root is the nearest
+   directory with one of `project_root_markers` (`.git`); if there is none, only the folder itself is
+   searched.
+3. Together, the project's files are cut at `project_doc_max_bytes` (32 KiB). An empty file still counts as
+   the first.
 """
 
 import os

@@ -1,12 +1,13 @@
 """Finds and reads sessions of Codex; the format is that of 0.169.0, and older ones as far as they agree with
 it.
 
-1. `$CODEX_HOME` or `~/.codex`, then `sessions/<year>/<month>/<day>/rollout-*.jsonl` and
-   `archived_sessions/`, or `….jsonl.zst` of it. A file can have gigabytes: only its ends are read.
-2. The first record (`session_meta`) names the folder, and of a sub-agent the thread that started it.
+1. The files are `sessions/<year>/<month>/<day>/rollout-*.jsonl` and those in `archived_sessions/`, in
+   `$CODEX_HOME` or `~/.codex`; they may be compressed (`….jsonl.zst`). A file can have gigabytes, so only its
+   ends are read.
+2. The first record (`session_meta`) names the folder, and for a sub-agent the thread that started it.
    `turn_context` names the model of a turn.
-3. `token_count` has the usage of the last request, that of all, and the size of the window. `input_tokens`
-   include what was read from the cache.
+3. `token_count` has the usage of the last request, the usage of all requests, and the size of the window.
+   `input_tokens` include what was read from the cache.
 """
 
 import re

@@ -4,10 +4,11 @@ The types in `settings.schema.json` are those that Codex 0.169.0 names when it i
 type, for each identifier in its program as a key of each table; a table is closed if no other is heeded
 there. `codex exec` names the keys that it ignores.
 
-1. What is no TOML, and a key of the wrong type, stop Codex. It warns of keys that it does not know, and of
-   those that it does not take from a project (PROJECT_IGNORES).
-2. Tables of several files are joined; so a server is complete or not in all of them together.
-3. A project that the user does not trust is not read. What would stop Codex there is a problem all the same.
+1. Codex does not start if a file is not TOML or has a value of a wrong type. It warns of keys that it does
+   not know, and of keys that it does not take from a project (PROJECT_IGNORES).
+2. Tables of several files are joined, so whether a server is complete depends on all files together.
+3. The settings of a project that the user does not trust are not read. What would keep Codex from starting
+   there is a problem all the same.
 """
 
 import os

@@ -1,15 +1,15 @@
 """Computes what Codex sends of each skill: its name, its description and the path of its file.
 
-1. Codex lists its own skills besides, and shortens the paths by a table of directories; both are not part of
-   what is counted here.
-2. All lines together have 2 % of the model's window, at four bytes a token. Where they need more, each
-   description gets one character after another, so that short ones stay whole; where not even the names fit,
-   the last ones are left out.
-3. Those of the project come first, each kind in the order of the names.
-4. `skills.config` of the user's settings leaves out skills by name or file, `skills.include_instructions`
-   all; so does `allow_implicit_invocation` in `agents/openai.yaml` beside it.
-5. A SKILL.md that is a link, or in a directory whose name begins with a dot, is none. Of a description the
-   first 1,024 characters count.
+1. Codex also lists its own skills, and shortens the paths by a table of directories. Neither is counted here.
+2. All lines together may take 2 % of the model's window, at four bytes a token. If they need more, each
+   description in turn gets one more character, so that short ones stay whole. If not even the names fit, the
+   last skills are left out.
+3. Skills of the project come first; each group is sorted by name.
+4. In the user's settings, `skills.config` leaves out skills by name or file, and
+   `skills.include_instructions` leaves out all. `allow_implicit_invocation` in `agents/openai.yaml` beside a
+   skill leaves that one out.
+5. A SKILL.md is ignored if it is a link, or if the name of its directory begins with a dot. Of a description
+   only the first 1,024 characters count.
 """
 
 import os

@@ -2,10 +2,10 @@
 it.
 
 1. The items of an answer come before its usage (`token_usage_record`, in older versions only `token_count`).
-   They wait for it, because a request comes before its answer.
-2. `token_count` repeats the sums of the thread: with unchanged sums it is no request.
-3. Instructions and the environment are messages of the roles user and developer; what each part is, its
-   `content_item_kinds` say, in older versions its first words.
+   They wait for the usage, because steps have a request before its answer.
+2. `token_count` repeats the sums of the thread. If the sums are unchanged, there was no request.
+3. Instructions and the environment are messages of the roles user and developer. `content_item_kinds` says
+   what each of their parts is; in older versions its first words tell.
 4. `compacted` replaces all messages by `replacement_history`. The answer with the summary is marked
    (`compaction_output`), and its request sent no tools.
 """

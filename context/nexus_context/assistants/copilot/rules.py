@@ -1,14 +1,14 @@
 """Computes what GitHub Copilot in VS Code reads of a folder's files, by its documentation.
 
-1. `.github/copilot-instructions.md`, and at the root of the workspace AGENTS.md, CLAUDE.md,
-   .claude/CLAUDE.md and CLAUDE.local.md, with the user's ~/.claude/CLAUDE.md, with every request; no order
-   is documented. Each has a setting that switches it off.
-2. `*.instructions.md` of the directories that `chat.instructionsFilesLocations` has: with `applyTo: '**'`
-   every request, with other globs those about matching files, without `applyTo` only where somebody
-   attaches it. Rules of Claude Code by their `paths`.
-3. Instructions of the user's profile of VS Code and of an organization are not files of the folder.
-4. GitHub's agents and Copilot's command line read GEMINI.md at the root and nested AGENTS.md, too: it is no
-   problem that VS Code does not.
+1. These are sent with every request: `.github/copilot-instructions.md`; AGENTS.md, CLAUDE.md,
+   .claude/CLAUDE.md and CLAUDE.local.md at the root of the workspace; and the user's ~/.claude/CLAUDE.md. No
+   order is documented. Each has a setting that switches it off.
+2. `*.instructions.md` in the directories of `chat.instructionsFilesLocations` are sent with every request if
+   `applyTo` is `'**'`. With other globs they are sent with requests about matching files, and without
+   `applyTo` only where somebody attaches them. Rules of Claude Code are sent by their `paths`.
+3. Instructions in the user's profile of VS Code or of an organization are not files of the folder.
+4. GitHub's agents and Copilot's command line also read GEMINI.md at the root and AGENTS.md below it. So it is
+   no problem that VS Code does not read these.
 
 The texts around the files are not documented, so only the files' own are counted.
 """

@@ -1,7 +1,8 @@
 """Reads the settings of VS Code that decide what GitHub Copilot reads, by its documentation.
 
-1. `settings.json` of the user, then `.vscode/settings.json` of the folder, whose values count; objects merge.
-2. `mcp.json` of the user and `.vscode/mcp.json`.
+1. The files are `settings.json` of the user, then `.vscode/settings.json` of the folder, whose values count
+   more. Objects are merged.
+2. MCP servers are in `mcp.json` of the user and in `.vscode/mcp.json`.
 """
 
 import os

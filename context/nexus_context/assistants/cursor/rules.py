@@ -1,10 +1,11 @@
 """Computes what Cursor reads of a folder's files, by its documentation.
 
-1. `.cursor/rules/**/*.mdc`: with `alwaysApply: true` every request, with `globs` those with a matching file,
-   with a `description` alone where the model asks for it, else only where somebody names it. Of a rule that
-   the model may ask for, the description is sent. Rules of a directory below count with files there.
-2. AGENTS.md at the root with every request, in a directory below with files there. `.cursorrules` is old, and
-   still read.
+1. A rule `.cursor/rules/**/*.mdc` with `alwaysApply: true` is sent with every request, and one with `globs`
+   with requests about a matching file. A rule that has only a `description` is sent where the model asks for
+   it; until then its description is sent. Any other rule is sent only where somebody names it. Rules in a
+   directory below count with files there.
+2. AGENTS.md at the root is sent with every request, one in a directory below with files there. `.cursorrules`
+   is old, and still read.
 3. Rules of the user and of a team are not files.
 
 The texts around the files are not documented, so only the files' own are counted.

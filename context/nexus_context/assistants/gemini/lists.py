@@ -2,13 +2,15 @@
 
 `SkillManager`, `AgentRegistry` and `agentLoader` of its bundle (0.61.0):
 
-1. A skill is a SKILL.md in `skills` of an extension, of the user's `.gemini` and `.agents`, and of those of
-   the folder, or in a directory there; it needs a name and a description. Of one name the last of these
-   counts, in the place of the first. `skills.disabled` and `skills.enabled` of the settings leave them out.
-2. An agent is a Markdown file in `agents` of the user's `.gemini` or of an extension, whose fields are all
-   known; those of the folder are asked for first. `agents.overrides` and `experimental.enableAgents` turn
-   them off.
-3. Of two skills in one directory that of the later name comes first; of two agents the first one counts.
+1. A skill is a SKILL.md that has a name and a description. It lies in `skills` or in a directory there, of an
+   extension, of the user's `.gemini` and `.agents`, or of those of the folder. If several have one name, the
+   last of these places counts, and the skill is listed where the first would be. `skills.disabled` and
+   `skills.enabled` of the settings turn skills off.
+2. An agent is a Markdown file in `agents` of the user's `.gemini` or of an extension, all of whose fields are
+   known. Agents of the folder count only after the user has approved them. `agents.overrides` and
+   `experimental.enableAgents` turn agents off.
+3. The skills of one directory are listed by the names of their own directories, the last name first. If
+   several agents have one name, the first file counts.
 """
 
 import functools

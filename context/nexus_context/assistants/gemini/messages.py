@@ -1,9 +1,10 @@
-"""Sessions of Gemini CLI (`~/.gemini/tmp/*/chats/*.jsonl`) → the messages of a session.
+"""Reads files of Gemini CLI (`~/.gemini/tmp/*/chats/*.jsonl`) as the messages of a session.
 
 The format is that of 0.61.0 (`records`).
 
-1. What a record replaces or takes back is left out, as is what the program said itself, and commands to it.
-2. With `entire`, what a compression dropped stays. A result that the program shortened later is as it was.
+1. What a record replaces or takes back is left out. So are the program's own texts, and commands to it.
+2. With `entire`, what a compression dropped stays. A result that the program shortened later is read as it
+   was.
 """
 
 from collections.abc import Iterator, Sequence

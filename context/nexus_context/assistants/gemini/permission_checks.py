@@ -2,11 +2,12 @@
 
 By its bundle (0.61.0), which warns of names of tools in policies that are almost those of its own:
 
-1. The first rule that matches in the order of priorities decides: one that a rule of a higher priority
-   covers never does. A rule of the user that one of the folder overrides counts elsewhere.
-2. A policy file with a rule that is not valid is not read.
-3. A name without `mcp_` is of a tool of its own, by its name or class; `tools.exclude` is about those of
-   servers, too. Servers are compared without their case.
+1. The first rule that matches in the order of priorities decides, so a rule never does if one of a higher
+   priority covers it. A rule of the user that one of the folder overrides is not reported, since it counts
+   elsewhere.
+2. If a rule in a policy file is not valid, the whole file is not read.
+3. A name without `mcp_` is the name or the class of one of Gemini CLI's own tools; in `tools.exclude` it may
+   also be a tool of a server. Names of servers are compared without regard to case.
 """
 
 import re

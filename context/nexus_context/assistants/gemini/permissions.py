@@ -1,15 +1,17 @@
 """Decides what Gemini CLI does with a call of a tool in a session with a user: by its bundle (0.61.0), and
 runs.
 
-1. The first rule that matches decides (`policies`); without any it asks. The folder is taken to be trusted.
-2. A rule without arguments allows or asks for a script as a whole; then each command in it, also in
-   substitutions and after `bash -c`, has to be allowed by a rule of its own. A denied one denies all.
+1. The first rule that matches decides (`policies`); if none does, Gemini CLI asks. The folder is taken to be
+   trusted.
+2. A rule without arguments allows a script as a whole, or asks about it. Then each command in it must be
+   allowed by a rule of its own, also in substitutions and after `bash -c`. One command that is denied denies
+   the whole script.
 3. A script with a redirection is asked about, unless its rule has `allowRedirection` or edits are accepted.
-4. A rule that asks lets commands pass that only read (`ls`, `git log`), if the script is one of them and all
-   its arguments are in the folder; one that allows asks before `rm -f`, `find -delete` and links.
-5. Files outside of the folder are refused, and `.env`, `.git` and `node_modules` in it. Edits of build files
-   (`package.json`, `Makefile`) are asked about.
-6. A tool that is denied whatever its arguments is not in the request.
+4. A rule that asks lets a command pass that only reads (`ls`, `git log`), if it is the whole script and all
+   its arguments are in the folder. A rule that allows still asks before `rm -f`, `find -delete` and links.
+5. Files outside of the folder are refused, and so are `.env`, `.git` and `node_modules` in it. Edits of build
+   files (`package.json`, `Makefile`) are asked about.
+6. A tool that is denied with any arguments is not in the request.
 """
 
 import os

@@ -1,13 +1,13 @@
 """Reads the policy rules of Gemini CLI: its own, those of `policies/*.toml`, and those that settings stand
 for.
 
-1. A rule has a priority: the tier of its source (1 Gemini CLI, 4 the user, 5 the machine) and its own value
-   in thousandths. The first that matches in the order of priorities decides.
-2. Of `tools` and `mcp` in settings each entry is a rule of the user's tier, whichever file has it; of several
-   files the last one's list counts, but `exclude` is joined. `exclude` denies before what
-   `confirmationRequired` asks, `allowed` and `core` allow. `core` denies all others, and
-   `run_shell_command(x)` in `allowed` all other commands.
-3. A file with a rule that is not valid is not read. `.gemini/policies` of a folder is not read at all.
+1. The priority of a rule is the tier of its source (1 for Gemini CLI, 4 for the user, 5 for the machine) plus
+   its own value in thousandths. The first rule that matches in the order of priorities decides.
+2. Each entry of `tools` and `mcp` in settings is a rule of the user's tier, whichever file has it. If several
+   files have a list, only the last one counts, but the lists of `exclude` are joined. `exclude` denies first,
+   then `confirmationRequired` asks, then `allowed` and `core` allow. `core` denies all tools that it does not
+   name, and `run_shell_command(x)` in `allowed` denies all other commands.
+3. A file with a rule that is not valid is not read at all. `.gemini/policies` of a folder is never read.
 """
 
 import functools

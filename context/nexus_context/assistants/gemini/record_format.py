@@ -1,7 +1,7 @@
 """Says where reading the records of Gemini CLI can resume (see `sessions.record_format`).
 
-1. Messages that replace others, and those that the user took back, may change what lies before: reading does
-   not resume where such records follow.
+1. Messages that replace others, or that the user took back, may change what was read before. Reading does not
+   resume where such records follow.
 """
 
 from collections.abc import Sequence

@@ -1,9 +1,9 @@
 """Names the parts of a record of Gemini CLI: a message, the session's first words, or a change; the format is
 that of 0.61.0.
 
-1. A message has an `id` and is written again as it grows; the last one counts.
-2. `{"$set": {"messages": […]}}` replaces all of them, `{"$rewindTo": id}` takes back that one and those
-   behind it.
+1. A message has an `id` and is written again as it grows; the last record of it counts.
+2. `{"$set": {"messages": […]}}` replaces all messages. `{"$rewindTo": id}` takes back the message with this
+   id and those behind it.
 3. The summary that a compression leaves contains SNAPSHOT.
 """
 

@@ -1,12 +1,13 @@
 """Computes what Gemini CLI sends of a folder's files, by its own requests.
 
-1. ~/.gemini/GEMINI.md is part of the system prompt. GEMINI.md of each directory from the root of the project
-   (`.git`) down to the folder, sorted by path, is part of the first user message. `context.fileName` of its
-   settings adds names; all of them are read. A file that was read by another path is left out. Directories of
-   `context.includeDirectories` are read as the folder is, and files of extensions come before all these.
-2. `@path` imports a file in its place, between two comments: at most DEEPEST deep, outside of backticks, and
-   only beneath the project's root. A failure is told in a comment.
-3. A file below the folder follows when a tool first uses its directory.
+1. ~/.gemini/GEMINI.md is part of the system prompt. The GEMINI.md of each directory from the root of the
+   project (`.git`) down to the folder are part of the first user message, sorted by path. The setting
+   `context.fileName` adds names; the files of all names are read. A file that was read already by another
+   path is left out. Directories of `context.includeDirectories` are read like the folder, and files of
+   extensions come before all these.
+2. `@path` imports a file in its place, between two comments. This is done at most DEEPEST deep, outside of
+   backticks, and only beneath the project's root. If it fails, a comment says so.
+3. A file below the folder is sent when a tool first uses its directory.
 """
 
 import os

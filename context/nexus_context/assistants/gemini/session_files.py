@@ -1,13 +1,15 @@
 """Finds and reads sessions of Gemini CLI; the format is that of 0.61.0.
 
-1. `$GEMINI_CLI_HOME` or the user's home, then `.gemini/tmp/<project>/chats/session-*.jsonl`. The file
-   `.project_root` in the project's directory names the folder. Sub-agents have `chats/<session>/<id>.jsonl`.
+1. The files are `.gemini/tmp/<project>/chats/session-*.jsonl` in `$GEMINI_CLI_HOME` or the user's home. The
+   file `.project_root` in the project's directory names the folder. The files of sub-agents are
+   `chats/<session>/<id>.jsonl`.
 2. The first record has `sessionId`, `projectHash` and `startTime`. A message has an `id` and is written again
-   as it grows; the last one counts. `{"$set": {…}}` changes what the first record says, and `messages` in it
-   replaces all of them. `{"$rewindTo": id}` takes back that message and those behind it.
+   as it grows; the last record of it counts. `{"$set": {…}}` changes what the first record says, and
+   `messages` in it replaces all messages. `{"$rewindTo": id}` takes back the message with this id and those
+   behind it.
 3. An answer (`gemini`) has `tokens`: `input` includes what was `cached`, `output` is without `thoughts`.
-4. What begins with a slash or a question mark is a command, which no model gets. Texts that begin with
-   `<session_context>` or `<hook_context>` are the program's own.
+4. A text that begins with a slash or a question mark is a command, which is not sent to the model. Texts that
+   begin with `<session_context>` or `<hook_context>` are the program's own.
 """
 
 from collections.abc import Iterable, Iterator

@@ -1,10 +1,10 @@
 """Reads the settings of Gemini CLI in a folder, and its extensions, by its bundle (0.61.0).
 
-1. Files, the least important first: the system's defaults, the user's, the folder's, the system's. Tables are
-   joined, and of a value the last one counts.
-2. Comments are allowed, a last comma and a byte order mark are not: with a file that it cannot read, also in
-   the folder, Gemini CLI does not start. It warns of a value of the wrong type, and ignores an unknown
-   key.
+1. The files are, the least important first: the system's defaults, the user's, the folder's, the system's.
+   Tables are joined; of other values the last one counts.
+2. Comments are allowed, but not a trailing comma or a byte order mark. Gemini CLI does not start if it cannot
+   read a file, not even the folder's. It warns of a value of a wrong type, and ignores a key that it does not
+   know.
 3. `$NAME`, `${NAME}` and `${NAME:-otherwise}` in texts stand for variables, if they are set.
 4. An extension is a directory in `~/.gemini/extensions` whose `gemini-extension.json` has a name and a
    version; `extension-enablement.json` beside them turns it off for directories.

@@ -1,10 +1,10 @@
 """Turns records of Gemini CLI into steps; the format is that of 0.61.0 (`gemini`).
 
-1. A message is written again as it grows, and all of them when the history changes: each text, call, result
-   and usage counts once.
-2. An answer waits for its usage, because a request comes before its answer.
+1. A message is written again as it grows, and all messages are when the history changes. Each text, call,
+   result and usage counts once.
+2. An answer waits for its usage, because steps have a request before its answer.
 3. A compression writes all messages anew, with a summary among them.
-4. What the user takes back was sent and paid for. It leaves the window's parts with the next compression.
+4. What the user takes back was sent and paid for. It stays in the window's parts until the next compression.
 """
 
 from collections.abc import Iterator, Sequence

@@ -1,20 +1,21 @@
 """Imports files of conversations as sessions of a ledger.
 
-Accepts our own exports (`jsonl`) and everything that `assistants.importing` reads.
+Accepts our own exports (`jsonl`) and everything that `transcript` reads.
 
-1. A conversation becomes a session, also that of a sub-agent. A turn begins with each user message; messages
-   before the first one belong to it. System prompt and tools are the context of the first turn. What the
-   provider said about the last answer of a turn is the outcome of the turn.
-2. A session is named after the file and its conversation, if that has a name.
-3. A session that exists is not imported again; one that has grown since is continued, unless it is a fork.
-   Messages alone do not identify a conversation, as many begin alike. It is the same if its own id matches;
-   else if the names of file and conversation, the system prompt and the model match and the file has no
-   errors. If all messages match, the names suffice. Our own exports are also identified by the times of their
-   turns. Any other conversation becomes a new session with a free name.
+1. Each conversation becomes a session, also that of a sub-agent. A turn begins with each user message;
+   messages before the first one belong to the first turn. The system prompt and the tools are the context of
+   the first turn. What the provider said about the last answer of a turn is the outcome of the turn.
+2. A session is named after the file, and after its conversation if that has a name.
+3. A session that exists is not imported again. One that has grown since is continued, unless it is a fork.
+   Messages alone do not identify a conversation, as many begin alike. Two are the same if their own ids
+   match. Without ids, they are the same if the names of file and conversation, the system prompt and the
+   model match and the file has no errors; if all messages match, the names suffice. Our own exports are also
+   identified by the times of their turns. Any other conversation becomes a new session with a free name.
 4. Content that cannot be read or stored is a problem with its place, and the rest is imported.
-5. Usages of the providers in a file are kept with their turns. The growth between two of them corrects our
-   counts of that family of models, once for each conversation.
-6. Messages are counted before anything is written: nobody waits for the ledger while a tokenizer works.
+5. The providers' usages in a file are kept with their turns. The growth between two of them corrects our
+   counts for that family of models, once for each conversation.
+6. Messages are counted before anything is written, so that nobody waits for the ledger while a tokenizer
+   works.
 """
 
 import hashlib

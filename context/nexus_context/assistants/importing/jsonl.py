@@ -5,9 +5,9 @@ lines.
    line for each turn of the thread follows, oldest first, including compactions and undos, with everything
    that the ledger stores except the id.
 2. A file may hold several sessions: each header begins one.
-3. A line that cannot be read is a problem, and the rest is read. From there on, turns that depend on previous
+3. A line that cannot be read is a problem, and the rest is read. After it, turns that depend on previous
    lines (compactions and undos) are left out.
-4. A session none of whose turns can be read is a problem and is left out; one without turns is kept.
+4. A session is left out, with a problem, if none of its turns can be read. A session without turns is kept.
 5. Unknown fields of a line are ignored; a file of a newer version is refused.
 6. Memory holds the file and the turns read, within the limits of `text.read_limits`. The time is
    linear in the file, whatever compactions and undos it has.

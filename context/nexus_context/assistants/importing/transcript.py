@@ -4,11 +4,12 @@ Accepted as JSONL, as a list, or gzipped: messages in OpenAI's, Anthropic's and 
 (`messages`, with or without what a log put around them); records of tau-bench (`traj`); and the formats of
 READERS, each with a module of its own. One format is text: aider's history.
 
-1. The format is detected by content, never by a name. Each of READERS takes the records that it understands;
-   consecutive messages among the others form one conversation, a body or a benchmark's record one of its own.
+1. The format is detected by content, never by a name. Each of READERS takes the records that it understands.
+   Consecutive messages among the other records form one conversation; each request body and each benchmark's
+   record is a conversation of its own.
 2. System messages at the beginning of a conversation are its system prompt; later ones stay in place.
-3. A part that cannot be read is a problem with its place, and the rest is read. So is an error in this
-   package. What a format leaves out on purpose is counted, with the reason.
+3. A part that cannot be read, or that causes an error in this package, is a problem with its place, and the
+   rest is read. What a format leaves out on purpose is counted, with the reason.
 4. Nothing is read past LIMIT, packed or unpacked, nor past the limits of `read_limits`.
 """
 

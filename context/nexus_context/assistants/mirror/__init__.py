@@ -2,7 +2,6 @@
 
 transcript_files  which files there are, and those of sub-agents
 excerpts          a piece of a file as conversations, and where the next one begins
-opencode_export   sessions of opencode's database
 differences       a conversation beside what the ledger has of it
 growth            what the provider's usages say about our counts
 session_turns     conversations as turns for the ledger

@@ -2,8 +2,8 @@
 
 1. Messages are compared by their parts, so that an answer that was read in two pieces equals the whole one.
    Times and other notes about a message do not matter.
-2. What the ledger has and the program lost is no difference. If the program has other messages than the
-   ledger, they differ from some turn on.
+2. If the ledger has messages that the program lost, that is no difference. If the program has other messages
+   than the ledger, the two differ from some turn on.
 """
 
 from collections.abc import Iterator, Sequence

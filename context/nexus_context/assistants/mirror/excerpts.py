@@ -2,11 +2,11 @@
 
 1. A file of at most WHOLE bytes is read at once the first time, a larger one in pieces of PIECE bytes.
    Afterwards reading resumes at the last boundary before the end (`record_format`).
-2. A file that does not simply continue is read as a whole again, if it is not larger than WHOLE. A larger one
-   is taken as it stands: what the user took back stays part of the conversation.
-3. What follows the boundary is converted on its own, too. Reading resumes there only if that gives the same
-   messages.
-4. Texts that the user queued a moment ago may still be taken back: they are left for later.
+2. If what follows does not simply continue what was read, a file of at most WHOLE bytes is read as a whole
+   again. A larger file is read on: what the user took back stays part of the conversation.
+3. The records behind the boundary are also converted on their own. Reading resumes at the boundary only if
+   that gives the same messages.
+4. The user may still take back texts that were queued a moment ago, so these are left for later.
 """
 
 import contextlib

@@ -1,9 +1,11 @@
 """Finds what a piece of a conversation adds to the ledger: nothing, turns behind its session's, or a fork.
 
-1. Turns that the program wrote are compared with the conversation. What the program has more is added.
-2. Turns that others wrote behind them stay in their session. What the program has more then goes to a fork,
-   unless they say the same: an import of the same file.
-3. A session that its program forked from another one shares the turns that both have, in a fork.
+1. The turns that the mirror wrote are compared with the conversation. What the program has beyond them is
+   added.
+2. If others wrote turns behind these, those stay in their session. What the program has beyond its own turns
+   then goes to a fork, unless the other turns say the same, as an import of the same file does.
+3. If a program forked a session from another one, the session becomes a fork in the ledger, and shares the
+   turns that both have.
 4. If the program has other messages, as after the user went back, the conversation goes on in a fork from
    the last turn that both have.
 """

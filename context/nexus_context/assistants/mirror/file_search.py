@@ -1,10 +1,10 @@
 """Searches the files of programs for messages that the ledger does not have.
 
-1. A file is searched from where the last `keep` ended: one that has not changed since is not read. Of a
-   session the first messages, as many as the ledger has, are left out.
-2. Only a file whose bytes have all words is decoded (`word_matcher`). The newest is searched first, and the
-   newest message of each is found first. After `limit` matches the search ends.
-3. A file that cannot be read is a failure of that file.
+1. A file is searched from where the last `keep` ended, and not read if it has not changed since. Of each
+   session, as many first messages are left out as the ledger has.
+2. A file is decoded only if its bytes have all words (`word_matcher`). The newest file is searched first, and
+   the newest message of each is found first. The search ends after `limit` matches.
+3. A file that cannot be read is a failure of that file alone.
 """
 
 import time

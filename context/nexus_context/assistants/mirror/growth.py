@@ -1,9 +1,9 @@
 """Reports what the usages in a conversation of another program say about our counts, without any text.
 
-1. Another program's requests had prompts that nobody here knows, so only growth is compared: what the
-   provider counted more in a later request than in an earlier one, and our count of the messages in between.
-2. Exact counting is slow. So a stretch of about SAMPLE tokens is counted: one of the last ones of which the
-   estimates by length say that the figures may be of the same text.
+1. Nobody here knows the prompts of another program's requests, so only growth is compared: how much more the
+   provider counted in a later request than in an earlier one, and our count of the messages in between.
+2. Exact counting is slow, so only one stretch of about SAMPLE tokens is counted. It is one of the last
+   stretches for which the estimates by length say that both figures may be of the same text.
 """
 
 from collections.abc import Sequence

@@ -1,8 +1,9 @@
 """Mirrors the files of other assistants into a ledger: all of them, or one session.
 
-1. A file whose stamp is unchanged costs one `stat`. Another one is read from where the last run ended, if
-   possible (`excerpts`), in a thread of its own, while what was read before is written.
-2. A file that cannot be read is a failure of that file. LedgerError ends everything; what was written stays.
+1. A file whose stamp is unchanged costs one `stat`. Any other file is read from where the last run ended, if
+   possible (`excerpts`). This is done in a thread of its own, while what was read before is written.
+2. A file that cannot be read is a failure of that file alone. LedgerError ends the run; what was written
+   stays.
 """
 
 import time

@@ -1,8 +1,9 @@
 """Compares what was read with the ledger, and writes what is new.
 
-1. Small files are written together: each transaction waits for the disk once.
-2. If somebody else writes to a session meanwhile, another mirror for example, the ledger is read again.
-3. An error in Nexus is a failure of its file. LedgerError ends everything; what was written stays.
+1. Small files are written together, so that they wait for the disk once.
+2. If somebody else, such as another mirror, writes to a session meanwhile, the ledger is read again.
+3. An error in Nexus is a failure of the file that it came with. LedgerError ends the run; what was written
+   stays.
 """
 
 import logging

@@ -1,10 +1,10 @@
 """Finds the words of a query in texts and in files, as the ledger's index does.
 
-1. A text matches if all required terms occur in it and no excluded one (`search_query`). Letters and digits
-   are words; a term of several words matches where they are adjacent. Case makes no difference.
-2. A file may match if the words of all required terms occur in its bytes, as UTF-8 or as JSON escapes: in
-   lower, upper or title case, or as they are in the query. What is ASCII is found in any case.
-3. Unlike in the index, an accent counts.
+1. A text matches if it has all required terms and no excluded one (`search_query`). Words are letters and
+   digits; a term of several words matches where they are adjacent. Case makes no difference.
+2. A file may match if its bytes have the words of all required terms, as UTF-8 or as JSON escapes, in lower,
+   upper or title case, or as they are in the query. ASCII words are found in any case.
+3. Accents make a difference, unlike in the index.
 """
 
 import json

@@ -2,12 +2,12 @@
 
 `ConfigAgent.load`, `Agent.state` and `ToolRegistry.describeTask` of opencode 1.18.33:
 
-1. A file `agent/**/*.md` or `agents/**/*.md` of a directory of settings is an agent, named by its path
-   there or by its `name`. It counts like the same fields in `agent` of the settings, with its text as
-   `prompt`. A value of a wrong type stops opencode, also in a command; a front matter that cannot be read
-   leaves the file out.
-2. `default_agent` runs, or else `build`. Its prompt replaces that of opencode.
-3. An agent of any mode but `primary` is listed by its name and description, unless `permission.task` denies
+1. A file `agent/**/*.md` or `agents/**/*.md` in a directory of settings is an agent, named by its path there
+   or by its `name`. It counts like the same fields in `agent` of the settings, with its text as `prompt`. A
+   value of a wrong type stops opencode, also in the file of a command. A file whose front matter cannot be
+   read is ignored.
+2. The agent that runs is `default_agent`, else `build`. Its prompt replaces opencode's own.
+3. An agent is listed by its name and description, unless its mode is `primary` or `permission.task` denies
    it.
 """
 

@@ -2,11 +2,12 @@
 
 gray-matter, js-yaml 3 and `ConfigMarkdown.sanitize` of opencode 1.18.33:
 
-1. It begins with `---` but not with a fourth `-`, and ends before the next line that begins with `---`.
-2. Dates, times and numbers to other bases are no texts. A field that is set twice and a tag of one's own
-   cannot be read. Tabs before a field count for nothing.
-3. Of a front matter that cannot be read, a field with a colon in its value, such as
-   `description: Use this: it helps`, counts as text.
+1. Front matter begins with `---`, not followed by a fourth `-`, and ends before the next line that begins
+   with `---`.
+2. Dates, times and numbers to other bases are not texts. Front matter cannot be read if it sets a field twice
+   or has a tag of its own. Tabs before a field are ignored.
+3. If front matter cannot be read, fields with a colon in their value, such as `description: Use this: it
+   helps`, are read as texts.
 """
 
 import re

@@ -2,12 +2,13 @@
 
 Source: opencode `cli/cmd/export.ts`, `session/message-v2.ts`, and the types of its SDK.
 
-1. A message has `info` and `parts`. An answer consists of steps; each is a message, followed by the results
-   of its tools, and has the usage of its `step-finish`.
-2. A tool that did not end has failed, as opencode tells the model.
-3. A compaction is a user's message with a part `compaction`, then an answer with `summary`: what precedes
-   them is no longer sent.
-4. From `revert` on, messages were taken back. Plain text files are left out: opencode adds their text itself.
+1. A message has `info` and `parts`. An answer consists of steps; each becomes a message, followed by the
+   results of its tools, and has the usage of its `step-finish`.
+2. A tool that did not end counts as failed; opencode tells the model so.
+3. A compaction is a user's message with a part `compaction`, then an answer with `summary`. What precedes
+   these is no longer sent.
+4. Messages from `revert` on were taken back. Plain text files are left out, because opencode adds their text
+   itself.
 """
 
 from collections.abc import Sequence

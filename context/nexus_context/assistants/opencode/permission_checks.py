@@ -2,11 +2,12 @@
 
 By the source in its binary (1.18.33), and runs of `opencode debug agent` and `opencode run`:
 
-1. The last rule that matches decides: one that a later rule of the same table covers never does. A rule of
-   the user that one of a project overrides is not reported, since it counts elsewhere.
-2. The tools `write` and `apply_patch` ask for `edit`: rules with their names match nothing.
-3. A model is `provider/model`; without a slash there is none. A command whose agent does not exist fails.
-4. Plugins bring tools and agents of any name: where there are some, nothing is said of unknown ones.
+1. The last rule that matches decides, so a rule never does if a later one of the same table covers it. A rule
+   of the user that one of a project overrides is not reported, since it counts elsewhere.
+2. The tools `write` and `apply_patch` ask for `edit`, so rules with their own names match nothing.
+3. A model is written `provider/model`; a name without a slash is none. A command whose agent does not exist
+   fails.
+4. Plugins bring tools and agents of any name. If there are plugins, unknown names are not reported.
 """
 
 import os

@@ -1,15 +1,15 @@
 """Decides what opencode does with a call of a tool: by the source in its binary (1.18.33), and runs.
 
-1. A rule has a permission, a pattern and an action; the first two may have `*` and `?`. The **last** rule
-   that matches decides, whatever file or pattern it has; opencode asks if none does. Its own rules come
-   first, then those of its agent, of `permission` in all settings, and of the agent in settings.
-2. Objects of several files are joined: a key keeps the place that it had in the first file.
-3. Each command of a script, wherever it stands, is held against `bash` with its redirections; `cd`, `export`,
-   `unset` and `[ … ]` are not. One that is denied denies the call.
-4. A path outside of the folder is held against `external_directory` with its directory: that of a file tool,
-   and of the arguments of a few commands, such as `cat` and `cp`, as far as they are plain text. Redirections
-   and other commands are not looked at.
-5. A tool whose last rule denies `*` is not in the request.
+1. A rule has a permission, a pattern and an action; the first two may contain `*` and `?`. The **last** rule
+   that matches decides, whatever file or pattern it has; if none does, opencode asks. opencode's own rules
+   come first, then those of its agent, then `permission` of all settings, then that of the agent in settings.
+2. The objects of several files are joined. A key keeps the place that it had in the first file.
+3. Each command of a script, wherever it stands, is compared with the rules for `bash`, with its redirections.
+   `cd`, `export`, `unset` and `[ … ]` are not compared. A command that is denied denies the call.
+4. If a path is outside of the folder, its directory is compared with the rules for `external_directory`. This
+   counts for the path of a file tool, and for the arguments of a few commands, such as `cat` and `cp`, that
+   are plain text. Redirections and other commands are not looked at.
+5. A tool is not in the request if the last rule for it denies `*`.
 """
 
 import functools

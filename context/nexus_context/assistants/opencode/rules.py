@@ -1,13 +1,14 @@
 """Computes what opencode sends of a folder's files, by its own requests.
 
-1. The user's file: the first that exists of AGENTS.md in OPENCODE_CONFIG_DIR, else in the configuration
+1. The user's file is the first that exists of AGENTS.md in OPENCODE_CONFIG_DIR, else in the configuration
    directory, and ~/.claude/CLAUDE.md.
-2. The project's files: of the names AGENTS.md, CLAUDE.md, CONTEXT.md the first that any directory from the
-   folder up to the working tree's root has, in all these directories, the nearest first. Without a
-   repository that root is the file system's.
-3. The files that `instructions` of its settings name: globs, looked for in the same directories. Addresses
-   are fetched; Nexus does not fetch them.
-4. Each file once; `OPENCODE_DISABLE_CLAUDE_CODE_PROMPT` leaves out the names of Claude Code.
+2. The project's files have one name: the first of AGENTS.md, CLAUDE.md and CONTEXT.md that any directory has,
+   from the folder up to the root of the working tree. The files of this name in all these directories are
+   sent, the nearest first. Without a repository, the search goes up to the root of the file system.
+3. The setting `instructions` names further files by globs, which are looked for in the same directories.
+   opencode also fetches addresses; Nexus does not.
+4. Each file is sent once. `OPENCODE_DISABLE_CLAUDE_CODE_PROMPT` leaves out the files with Claude Code's
+   names.
 """
 
 import os

@@ -1,11 +1,12 @@
 """Finds and reads sessions of opencode; the tables are those of 1.18.33.
 
-1. `$XDG_DATA_HOME/opencode/opencode.db` and what `$OPENCODE_DB` names, by default in `~/.local/share`: SQLite
-   in WAL mode, read as `read_only_database` says.
-2. A row of `session` sums up the tokens and the cost of all requests. `parent_id` is that of a sub-agent.
-3. The last answer's own usage is in the JSON of its row of `message`.
-4. A fork begins with copies of its origin's messages, which keep their times, so they are older than their
-   session. Its row counts them once more; that they are copies, and of what, no column says.
+1. The databases are `opencode/opencode.db` in `$XDG_DATA_HOME` (by default `~/.local/share`), and what
+   `$OPENCODE_DB` names. They are SQLite in WAL mode, and are read as `read_only_database` says.
+2. A row of `session` sums up the tokens and the cost of all requests. If it has a `parent_id`, it is a
+   sub-agent's.
+3. The usage of the last answer is in the JSON of its row of `message`.
+4. A fork begins with copies of its origin's messages. They keep their times, so they are older than their
+   session, and its row counts them again. No column says that they are copies, or of what.
 """
 
 from collections.abc import Iterator

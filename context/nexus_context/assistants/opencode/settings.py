@@ -2,19 +2,21 @@
 
 Its source can be read in its binary (`Config.loadInstanceState`); `opencode debug config` showed the same.
 
-1. Files, the least important first: config.json, opencode.json and opencode.jsonc of the user's directory;
-   the file that OPENCODE_CONFIG names; both names in each directory from the working tree's root down to
-   the folder; both in `.opencode` of each, from the folder up, in the user's, and in OPENCODE_CONFIG_DIR;
-   the text OPENCODE_CONFIG_CONTENT; the organization's.
-2. JSON with comments and trailing commas. An empty file is none, and a blank one is not valid.
-3. `{env:NAME}` stands for a variable, for nothing if that is not set; `{file:PATH}` for a file's text,
-   trimmed.
-4. Unknown keys are ignored. Everything else that is wrong in a file stops opencode: its syntax, a type, a
-   file that `{file:}` names and that does not exist. Only a server with `enabled` may be wrong: it is not
+1. The files are, the least important first: config.json, opencode.json and opencode.jsonc of the user's
+   directory; the file that OPENCODE_CONFIG names; opencode.json and opencode.jsonc in each directory from the
+   working tree's root down to the folder; both in `.opencode` of each of these directories, from the folder
+   up, in `.opencode` of the home, and in OPENCODE_CONFIG_DIR; the text in OPENCODE_CONFIG_CONTENT; the
+   organization's.
+2. A file is JSON with comments and trailing commas. An empty file counts as missing; a blank one is not
+   valid.
+3. `{env:NAME}` stands for the text of a variable, empty if it is not set; `{file:PATH}` stands for a file's
+   text, trimmed.
+4. Unknown keys are ignored. Everything else that is wrong in a file stops opencode: its syntax, a type, or a
+   `{file:}` that names no existing file. The only exception is a server with `enabled`, which is just not
    started.
 5. Objects merge, and lists are replaced, except that the `instructions` of all files after the user's are
    joined.
-6. `permissions` and the names of opencode 2: the first stops it, the others it takes over as far as it can.
+6. Names of opencode 2 are taken over as far as possible, but its `permissions` stops opencode.
 """
 
 import json

@@ -4,7 +4,7 @@
    parts. The results of its calls are in the same parts: they are sent with the next request.
 2. Neither the system prompt nor the instruction files are in the database.
 3. A compaction is a user's message with a part `compaction`, then an answer with `summary`.
-4. The names of tools of MCP servers are `<server>_<tool>`: which part is the server's, the names do not say.
+4. Tools of MCP servers are named `<server>_<tool>`. The names do not say which part is the server's.
 """
 
 from collections.abc import Iterable, Iterator, Sequence

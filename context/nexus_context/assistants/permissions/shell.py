@@ -1,10 +1,10 @@
 """Parses a script of Bash into a list of its simple commands, wherever they stand: in pipelines,
 substitutions, loops.
 
-1. The grammar is tree-sitter's.
-2. A word is its text after quotes are taken away. One whose text only the shell knows has none. A word that
-   is a variable, which the script itself set to a known text before, has that.
-3. A script that the grammar cannot read is not guessed at: `is_broken`.
+1. Scripts are parsed by tree-sitter's grammar of Bash.
+2. The text of a word is what is left without its quotes. A word has no text if only the shell knows it. A
+   variable that the script itself has set to a known text has that text.
+3. If the grammar cannot read a script, `is_broken` is true, and nothing is guessed.
 """
 
 import functools

@@ -1,9 +1,10 @@
 """Chooses which of several definitions of a skill, agent or server counts, and says why the others do not.
 
-1. The caller gives them in the order in which the program prefers them: the first of each name counts.
-2. The others are not read, for a reason that names the winner and the program's preference. They are a
-   problem of the project's own files: an information if the user's own wins, which is so only here, and a
-   hint if both files have the same text, as copies for several programs do.
+1. The caller gives the definitions in the order in which the program prefers them. The first of each name
+   counts.
+2. The others are not read; the reason names the winner and says why the program prefers it. In the project's
+   own files each is a problem: a warning, but an information if the user's own file wins, since that is so
+   only here, and a hint if both files have the same text, as copies for several programs do.
 """
 
 import os

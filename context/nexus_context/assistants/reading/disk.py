@@ -1,11 +1,11 @@
 """Reads files and directories for profiles as another program finds them, links followed.
 
 1. Everything is read at most once for a profile; a path that changes meanwhile stays as it was.
-2. No more than MOST_BYTES are read in all, and MOST_ENTRIES of a directory are listed. A file beyond that
+2. At most MOST_BYTES are read in all, and at most MOST_ENTRIES of a directory are listed. A file beyond that
    counts as unreadable and is in `refused`.
-3. It notes which paths it was asked for: the answers can only change with them.
-4. Of a disk that is `within` directories, nothing else is there: what a repository says must not depend on
-   the machine around it.
+3. The disk notes the paths that it was asked for, because the answers can change only with them.
+4. If a disk is `within` directories, nothing exists outside of them: what a repository says must not depend
+   on the machine around it.
 """
 
 import os

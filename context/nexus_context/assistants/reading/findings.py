@@ -1,9 +1,15 @@
 """Turns what is wrong with a program's settings into problems whose severity is the effect on that program.
 
-`stops`: the program does not start. `void`: it ignores the whole file. `no-effect`: it ignores a key
-or value. `not-modelled`: it does, and Nexus does not. `missing-file`: it starts or reads what does not exist.
-`shadowed`, `repeated`: another rule decides before this one, or says the same. `reads-otherwise`: a rule says
-more or something else than it seems to. `unknown-name`: no file has what is named. `secret`: a literal one.
+stops            the program does not start
+void             the program ignores the whole file
+no-effect        the program ignores a key or value
+not-modelled     the program heeds a key or value, but Nexus does not
+missing-file     the program starts or reads a file that does not exist
+shadowed         another rule decides before this one
+repeated         another rule says the same
+reads-otherwise  a rule says more than it seems to, or something else
+unknown-name     no file defines what is named
+secret           the file has a secret as plain text
 """
 
 from collections.abc import Iterator, Mapping, Sequence

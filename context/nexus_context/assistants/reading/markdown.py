@@ -2,11 +2,12 @@
 
 1. Front matter is what stands between a first line `---` and the next `---`; it is not sent.
 2. A block that begins with `<!--` at the top level loses its comments; if nothing else is in it, its line
-   ends go, too. A comment within a paragraph, a list or another block of HTML stays. If any is removed, all
-   line ends become LF.
+   ends go, too. A comment within a paragraph, a list or another block of HTML stays. If any comment is
+   removed, all line ends become LF.
 3. An import is `@path` at the start of a text or after white space, outside of code and HTML. A path begins
    with `./`, `~/`, `/` or one of `A-Za-z0-9._-`; `#` ends it, and `\\ ` is a blank in it.
-4. Of the index of its notes, NOTE_LINES lines and NOTE_CHARACTERS are sent, and a warning where it has more.
+4. At most NOTE_LINES lines and NOTE_CHARACTERS of the index of its notes are sent. If there are more, a
+   warning follows.
 
 Source: Claude Code 2.1.330 itself. It parses Markdown with marked; constructs that nest more deeply than an
 inline mark in a list are approximated here.

@@ -1,8 +1,9 @@
 """Checks the MCP servers in a JSON file whose program starts a server by its `command` or `url`.
 
-1. A file that is not valid JSON (comments and trailing commas may be allowed) counts for nothing.
-2. A server without both, or with a value of a wrong type, is not started.
-3. A reference that the program does not replace is told, and a variable that is not set; never a value.
+1. A file that is not valid JSON is ignored as a whole. Comments and trailing commas may be allowed.
+2. A server that has neither `command` nor `url`, or a value of a wrong type, is not started.
+3. References that the program does not replace, and variables that are not set, are reported. Their values
+   are never shown.
 """
 
 import re

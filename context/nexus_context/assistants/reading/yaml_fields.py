@@ -1,11 +1,11 @@
 """Reads front matter as the assistants' programs do: YAML, of which each of them takes another part.
 
-1. The values are those of YAML 1.2's core schema, as `plain_value` has them; a program with other ideas of a
-   plain scalar gives its own function. Anchors, aliases and tags are read, a tag changes nothing.
-2. Of two fields with one name the last counts, or with `may_repeat=False` the text cannot be read; nor can it
-   with a tag that is not YAML's own and `has_own_tags=False`.
-3. A text is read within LONGEST, MOST_VALUES (an alias counts as all that it stands for) and DEEPEST: what
-   has more cannot be read.
+1. The values are those of YAML 1.2's core schema (`plain_value`). A program with other ideas of a plain
+   scalar passes its own function. Anchors, aliases and tags are read; a tag changes nothing.
+2. If a field is there twice, the last one counts; with `may_repeat=False` the text cannot be read. With
+   `has_own_tags=False` it cannot be read either if it has a tag that is not YAML's own.
+3. A text cannot be read if it has more than LONGEST characters, more than MOST_VALUES values, or is nested
+   more than DEEPEST. An alias counts as all that it stands for.
 """
 
 import re

@@ -1,13 +1,14 @@
 """Finds out why a provider's cache did not have what had been sent before, and when it goes cold.
 
-1. What a request read and wrote, the next one can read. It is a miss if LEAST_LOST tokens of that are not
-   read, or if nothing is. Less than that are the last block of a cache.
-2. The first of these that holds is the cause: it is the first request; there was a compaction; another model;
-   another version of the program; more time passed than the cache lives; the program sent other tools or
-   another prompt; an instruction file was changed; else the beginning changed.
-3. A cause that the provider states is believed (STATED); another word of it is the detail.
-4. Anthropic keeps what is written for five minutes or an hour, and the usage tells which; reading it starts
-   that time again. OpenAI states no time: after IDLE_S without a request, that is taken for the cause.
+1. A request can read from the cache what the one before read and wrote. It is a miss if at least LEAST_LOST
+   tokens of that are not read, or if nothing is. A smaller loss is the last block of a cache.
+2. The cause is the first of these that holds: it is the first request; there was a compaction; the model
+   changed; the version of the program changed; more time passed than the cache lives; the program sent other
+   tools or another prompt; an instruction file was changed; else the beginning changed.
+3. If the provider states a cause, it is believed (STATED). A word that is not in STATED becomes the detail.
+4. Anthropic keeps what is written for five minutes or an hour, as the usage tells; reading it starts that
+   time again. OpenAI states no time: if more than IDLE_S passed without a request, that is taken for the
+   cause.
 """
 
 from collections.abc import Callable

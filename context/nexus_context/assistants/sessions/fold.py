@@ -1,14 +1,15 @@
 """Turns the steps of a session into its report. One fold for all formats; it is the only mutable state.
 
-1. Records of one request are counted once: of a key that was seen, the largest of each figure counts.
-2. A request made aside (for a summary) has usage and cost, but its window is not the session's.
-3. The program's own sums win where it states them. What came after its last statement is added. A statement
-   of less than the last one and what was recorded since is that of another process, which counted from zero.
-4. What a sum does not include is named in it (`Sum.lacks`). An answer that was recorded before it ended is
+1. Several records of one request count once. If a key comes again, the larger of each figure counts.
+2. A request made aside, such as one for a summary, has usage and cost, but its window is not the session's.
+3. Where the program states its own sums, they count, and what came after its last statement is added. A
+   statement of less than the last one and what was recorded since is another process's, which counted from
+   zero.
+4. A sum names what it does not include (`Sum.lacks`). An answer that was recorded before it ended is
    estimated from its text.
-5. Of a file whose beginning was not read, the window is complete after the next compaction in it.
-6. Messages are kept from one compaction to the next, at most MOST_CHARACTERS: to say what the compaction
-   dropped. Only the last one is compared, when its report is wanted.
+5. If the beginning of a file was not read, the window is complete only after the next compaction.
+6. Messages are kept from one compaction to the next, at most MOST_CHARACTERS, to find what the compaction
+   dropped. Only the last compaction is compared, when its report is wanted.
 """
 
 from collections import Counter, deque

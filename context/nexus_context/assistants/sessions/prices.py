@@ -2,9 +2,9 @@
 
 1. A price is a function of the whole usage: of the tokens by kind and by how long they stay in the cache, of
    the length of the request, of what multiplies all prices (`modes`), and of the searches on the web.
-2. What another model did for the request, such as an adviser, costs what that model costs.
+2. If another model, such as an adviser, did part of the request, that part costs what that model costs.
 3. A cost that the program states for a request is believed.
-4. What the registry has no price for is named in `lacks`: the sum is at least what is known.
+4. What the registry has no price for is named in `lacks`. The request costs at least the sum then.
 """
 
 import functools

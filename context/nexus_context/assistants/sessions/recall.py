@@ -1,12 +1,12 @@
 """Finds what a summary of another assistant dropped of a session: the user's instructions, open tasks, names.
 
 1. The facts are those of a compaction of our own (`extract_facts`, `names_in`), from the messages before it.
-2. An instruction or a task is dropped if the summary has neither its text nor most of its words: COVERED.
-   Of an instruction that it has in other words, the names are still looked for.
-3. The text has at most `limit` tokens: instructions first, the most important ones, then tasks, then names.
-   Each section gets at most its SHARE while there is something for the next one. Within a section, facts are
-   in the order of time.
-4. Nothing is dropped, nothing is given back. The same messages and summary give the same text.
+2. An instruction or a task counts as dropped if the summary has neither its text nor most of its words
+   (COVERED). The names in an instruction that the summary has in other words are still looked for.
+3. The text has at most `limit` tokens: first instructions, the most important ones first, then tasks, then
+   names. Each section gets at most its SHARE if another one follows. Within a section, facts are in the order
+   of time.
+4. If nothing was dropped, nothing is given back. The same messages and summary give the same text.
 """
 
 import re

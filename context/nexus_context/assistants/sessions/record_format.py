@@ -1,10 +1,11 @@
 """Defines how the records of a program become messages, and where reading them can resume.
 
-1. Reading resumes before a record at which every call has its result and no text of the user waits in a
-   queue, and which begins an answer or a message of the user. What follows is converted without what
-   precedes, and gives the same messages.
-2. If the user went back behind a place, reading does not resume there: the whole file is read again. What was
-   read before the place has another conversation, which is the live one if the file gets shorter.
+1. Reading resumes before a record that begins an answer or a message of the user, if every call before it has
+   its result and no text of the user waits in a queue. What follows gives the same messages if it is
+   converted without what precedes.
+2. If the user went back behind a place, reading does not resume there, and the whole file is read again. What
+   was read before the place belongs to another conversation then, which is the live one again if the file
+   gets shorter.
 """
 
 from collections.abc import Callable, Sequence

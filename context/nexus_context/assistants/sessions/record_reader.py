@@ -1,13 +1,13 @@
 """Reads the records that another program appends to a file: each once, as they come, or since the last
 compaction.
 
-1. A line that has no end yet waits for it, unless it is a whole JSON object. One of more than `longest` bytes
-   is left out, and its bytes are not kept.
-2. A file is another one, or was rewritten, if its first HEAD bytes differ, or the HEAD bytes before the place
-   where reading resumes. Reading starts over then, as it does if the file is shorter or has another inode.
-3. A file whose stamp is unchanged is not opened. One that is larger than `whole` is read from TAIL bytes
-   before its end on, from the next line.
-4. Lines that are no JSON objects are counted, as are things of kinds that Nexus does not know.
+1. A line without an end is read once its end has come, or at once if it is a whole JSON object. A line of
+   more than `longest` bytes is left out, and its bytes are not kept.
+2. A file was replaced or rewritten if its first HEAD bytes differ, or the HEAD bytes before the place where
+   reading resumes. Then reading starts over; it also does if the file is shorter or has another inode.
+3. A file whose stamp is unchanged is not opened. If a file is larger than `whole`, only its last TAIL bytes
+   are read, from the next line on.
+4. Lines that are not JSON objects are counted, and so are things of kinds that Nexus does not know.
 """
 
 import functools

@@ -1,11 +1,10 @@
 """Computes what the calls of each tool cost.
 
-1. A call costs its share of the answer that it is in, by length.
-2. Its arguments and its result are new in the next request: their tokens cost what new tokens cost there,
-   written to the cache or not.
-3. In each later request, up to the next compaction, they cost what the part that had been sent before cost
-   there for each token: the price of reading for as much as came from the cache, that of new tokens for the
-   rest.
+1. A call costs its share, by length, of the answer that it is in.
+2. The arguments and the result of a call are new in the next request. Their tokens cost what new tokens cost
+   there, whether or not they are written to the cache.
+3. In each later request, up to the next compaction, they cost the mean price there of a token that had been
+   sent before: the price of reading for what came from the cache, and that of new tokens for the rest.
 """
 
 from collections.abc import Mapping

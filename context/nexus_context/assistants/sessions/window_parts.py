@@ -3,11 +3,12 @@
 1. The provider counts each request as a whole. What a request sent beyond the one before is what came between
    them, so that this growth is shared among those texts by their estimated tokens. An answer has the
    provider's own figure.
-2. A growth of less than half or more than twice the estimate has another reason (an edited context, texts
-   that are not in the transcript): the estimates are taken, and the rest belongs to `system`.
-3. Of the first request, and of the first after a compaction, `system` is what the texts in it do not explain.
-   Later it is no more than that: what the texts do not explain then is not in the transcript.
-4. Texts that take more than all of the request are scaled down. The parts sum to the provider's figure.
+2. A growth of less than half or more than twice the estimate has another reason, such as an edited context or
+   texts that are not in the transcript. Then the estimates are taken, and the rest belongs to `system`.
+3. In the first request, and in the first after a compaction, `system` is what the texts do not explain. Later
+   it is never more than that, because what the texts do not explain then is not in the transcript.
+4. If the texts take more than the whole request, they are scaled down. The parts always sum to the provider's
+   figure.
 5. `system` is divided into the program's prompt and its tools where their texts are in the transcript.
 """
 

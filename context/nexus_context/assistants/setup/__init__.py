@@ -1,4 +1,5 @@
 """Adds what Nexus needs to settings of other programs, and takes it away again to the byte.
 
-Reading order: model, entries, json_edits, toml_edits, plan. What is written for a program, its room says.
+Reading order: setup_types, entries, json_edits, toml_edits, plan. The room of each program says what is
+written for it.
 """

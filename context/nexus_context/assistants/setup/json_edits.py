@@ -1,12 +1,12 @@
 """Puts entries into a JSON text and takes them out again; every other character stays.
 
-1. Setup only inserts: a member or an item right behind the last one of its container, or behind the opening
-   bracket of an empty one. Comments, trailing commas, line ends and indentation stay where they are.
+1. Setup only inserts: a member or an item behind the last one of its container, or behind the opening bracket
+   of an empty one. Comments, trailing commas, line ends and indentation stay as they are.
 2. Entries whose containers are missing are inserted together, as the first container that is missing.
-3. An object or list that is on one line stays on one; an empty one is opened.
-4. Undo removes the inserted texts where they still stand. What was moved or formatted anew meanwhile is
-   found by its value, and removed with its comma and, if nothing else is in them, its containers.
-5. What the result means is checked: the settings without the entries, and nothing else.
+3. An object or list on one line stays on one line, but an empty one is spread over several.
+4. Undo removes the inserted texts where they still stand. What was moved or formatted anew meanwhile is found
+   by its value, and removed with its comma and with containers that are empty then.
+5. The meaning of the result is checked: it must be the settings without the entries, and nothing else.
 """
 
 import json

@@ -2,9 +2,9 @@
 
 1. Setup begins with undo: entries of an earlier setup are taken out first, so that they are updated and never
    doubled.
-2. What the user has of the same kind stays: a status line, a server of our name, a hook that runs Nexus.
+2. What the user has of the same kind stays: a status line, a server named like ours, a hook that runs Nexus.
    `notes` say so.
-3. Undo takes away what the record says. Without a record it takes what runs Nexus, and says so.
+3. Undo takes away what the record says. Without a record it takes away what runs Nexus, and `notes` say so.
 """
 
 from collections.abc import Sequence

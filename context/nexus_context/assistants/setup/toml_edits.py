@@ -1,11 +1,11 @@
 """Puts entries into a TOML text and takes them out again; every other character stays.
 
-1. Setup appends tables: a table may follow any text. Where the file already has a value that a table cannot
-   extend (an inline table), it says so and changes nothing.
-2. No mark ends what was appended: programs that write the file keep comments with the table below them, and
-   so would put their own tables in front of such a mark.
-3. Undo removes the appended text where it still stands, else each table of it. What it cannot find although
-   the settings have it is reported.
+1. Setup appends tables, because a table may follow any text. If the file already has a value that a table
+   cannot extend (an inline table), setup says so and changes nothing.
+2. No comment marks the end of what was appended. Programs that write the file keep comments with the table
+   below them, and so would put their own tables in front of such a mark.
+3. Undo removes the appended text where it still stands, else each of its tables. An entry that the settings
+   have but undo cannot find in the text is reported.
 """
 
 import json

@@ -1,12 +1,12 @@
 """Joins all conversations to one list: what the ledger keeps, and the sessions of all programs.
 
-1. A session of a program and what is kept of it are one conversation: it is what the program says of it, with
-   its name in the ledger. If the ledger has several branches of it, that is the one that changed last; the
-   others are conversations of their own, whose cost is part of its cost.
-2. The last turn is that of the conversation, not the time at which it was imported or kept.
-3. The cost is what the program states, else its sums by list prices. `lacks` says what of it is not known.
-4. To a folder belong its conversations, those of the folders inside it, and those of the folders above it.
-   The user's home and what is above that are left out: they are above everything that the user works on.
+1. A session of a program and what is kept of it are one conversation, described as the program does, with its
+   name in the ledger. If the ledger has several branches of the session, this is the one that changed last.
+   The others are conversations of their own; what they cost is part of its cost.
+2. The last turn is the conversation's own, not the time at which it was imported or kept.
+3. The cost is what the program states, else its sums by list prices. `lacks` says what it does not include.
+4. A folder has its own conversations, those of the folders inside it, and those of the folders above it. The
+   user's home and the folders above that are left out, because all the user's work is in them.
 """
 
 from collections.abc import Iterable, Sequence

@@ -1,9 +1,11 @@
 """Follows one session: what its program appends, and its report after each change.
 
 1. `advance` costs one `stat` of each followed file while nothing changes.
-2. Of a transcript only what was appended is read; if it was rewritten, everything again (`appended`).
-3. A large transcript is read from its end (`appended.WHOLE`). The program's own sums include the rest.
-4. Sub-agents that are sessions of their own, with a parent, the caller knows.
+2. Only what was appended to a transcript is read. If it was rewritten, all of it is read again
+   (`record_reader`).
+3. A transcript of more than `record_reader.WHOLE` bytes is read from near its end. The program's own sums
+   include the rest.
+4. Sub-agents that are sessions of their own come from the caller, in `agents`.
 """
 
 from collections.abc import Callable, Sequence

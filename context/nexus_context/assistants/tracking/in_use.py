@@ -1,13 +1,14 @@
 """Tells which views of a folder are in use, and why; the first of them is shown.
 
-1. A view is Nexus's own chat or a program. Those that run here come first, then those that were used here,
+1. A view is Nexus's own chat or a program. Programs that run here come first, then views that were used here,
    the latest first, then those that have files here, the installed ones first.
-2. A program runs here while a session of the folder, or of one inside, grows. It was used here if a session
-   there is not older than RECENT_S. Sessions of directories above it, such as the root of a monorepo, count.
-3. Nexus is in use where somebody talked with it lately, where the project has files of its own (`.nexus3`,
-   NEXUS.md), and where nothing else is.
-4. A view that the setting `views.show` names is in use, and the first.
-5. Where the setting `views.conversations` is off, files alone decide: no session is looked for.
+2. A program runs here while a session of the folder, or of one inside it, grows. It was used here if a
+   session there is at most RECENT_S old. Sessions of directories above the folder, such as the root of a
+   monorepo, count, too.
+3. Nexus is in use if somebody talked with it lately, if the project has files of its own for it (`.nexus3`,
+   NEXUS.md), or if no other view is in use.
+4. The view that the setting `views.show` names is in use, and comes first.
+5. If the setting `views.conversations` is off, files alone decide, and no session is looked for.
 """
 
 import os

@@ -3,10 +3,11 @@
 Source: aider `io.py` (`append_chat_history`) and `utils.py` (`split_chat_history_markdown`).
 
 1. A line `# aider chat started at …` begins a conversation.
-2. The user's lines begin with `#### `, those of aider itself with `> `; both end with two spaces. So headings
-   and quotations in an answer are not confused with them. In a file without the spaces, the beginnings count.
+2. The user's lines begin with `#### `, aider's own with `> `; both end with two spaces, so headings and
+   quotations in an answer are not confused with them. In a file without these spaces, the beginnings alone
+   decide.
 3. All other lines are the model's answer. The file says nothing of the system prompt, files or tool calls.
-4. Commands to aider and what it said are left out and counted, except commands that ask the model something.
+4. Commands to aider and its own texts are left out and counted, except commands that ask the model something.
 """
 
 import re

@@ -5,9 +5,10 @@
 3. Anthropic: each result in a user message becomes a message of the role tool; the rest of the user message
    follows separately. Calls leave the content; all other blocks stay unchanged.
 4. OpenAI's calls from before 2023 (`function_call`) have no ids: they and their results get one.
-5. A message that holds nothing that is read, but text under another key, is reported, never an empty message:
-   the chats of other programs look alike. A part of an unknown kind is reported, too, and stays as it is.
-6. Records are independent: each is read or reported, and never keeps the others from being read.
+5. A message is reported, rather than read as empty, if nothing in it is read but there is text under another
+   key: the chats of other programs look alike. A part of an unknown kind is reported, too, and stays as it
+   is.
+6. Each record is read or reported on its own, and never keeps the others from being read.
 """
 
 from collections.abc import Iterable

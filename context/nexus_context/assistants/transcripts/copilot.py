@@ -1,9 +1,9 @@
 """Reads chats of GitHub Copilot: what VS Code exports (`Chat: Export Chat…`), and events of Copilot CLI.
 
-1. VS Code: `requests` has what the user wrote (`message.text`) with the parts of the answer (`response`). A
-   part with a `value` and without a kind is text; the others are VS Code's own, and left out.
+1. VS Code: `requests` has what the user wrote (`message.text`) and the parts of the answer (`response`). A
+   part with a `value` and without a kind is text; the others are VS Code's own and are left out.
 2. Copilot CLI (`~/.copilot/session-state/…/events.jsonl`): an event has `type` and `data`. Messages and
-   results of tools are read; the other events say nothing that the model was sent.
+   results of tools are read; the other events hold nothing that was sent to the model.
 """
 
 from collections.abc import Sequence

@@ -3,10 +3,10 @@
 
 Source: google-genai `types.Content`; keys in camel case, or in snake case as Python programs write them.
 
-1. A content of `model` is an answer; any other is the user's. Results of functions in it become messages of
-   their own, before its other parts.
+1. A content with the role `model` is an answer; any other is the user's. Results of functions in a content
+   become messages of their own, before its other parts.
 2. Calls without an id get one. A result without an id belongs to the oldest open call of its function.
-3. A content without a role is the user's, unless others have one: then it is incomplete.
+3. A content without a role is the user's if no other has a role; else it is incomplete.
 4. Reasoning and signatures are kept; so is code that Google's server ran.
 """
 

@@ -5,10 +5,10 @@ Source: OpenHands `openhands/events/serialization`, `memory/conversation_memory.
 
 1. Actions that one answer called share its `model_response`: they are one message, as the model wrote it. In
    the newer form they share `llm_response_id`.
-2. An observation is the result of the call in its `tool_call_metadata`. Without that, the action is a call
-   with the id of its event, and the observation names it in `cause`.
-3. A condensation forgets events. They are left out and its summary takes their place; if everything is asked
-   for, they stay and the summary follows.
+2. An observation is the result of the call in its `tool_call_metadata`. If it has none, its action is a call
+   with the id of the action's event, which the observation names in `cause`.
+3. A condensation forgets events: they are left out, and its summary takes their place. With `entire` they
+   stay, and the summary follows them.
 4. State changes, recalls and the like are left out and counted.
 """
 

@@ -3,9 +3,9 @@
 Source: pydantic-ai `messages.py`, `usage.py`.
 
 1. A request holds system prompts, the user's prompts and results of tools; each becomes a message.
-2. A retry of a tool is its result, as an error; any other retry is the user's message.
-3. `instructions` of requests are the system prompt of the next request only: the last ones count.
-4. Tools that the provider ran are kept where it is Anthropic; others are left out and counted.
+2. A retry that names a tool is the tool's result, as an error. Any other retry is a message of the user.
+3. `instructions` of a request are the system prompt of that request only, so the last ones count.
+4. Tools that Anthropic ran for the model are kept; those of other providers are left out and counted.
 """
 
 from collections.abc import Sequence

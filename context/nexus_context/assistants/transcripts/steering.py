@@ -2,14 +2,15 @@
 
 Source: what programs that read these files have measured, with versions up to 2.1.28x.
 
-1. `enqueue` has the text. `dequeue` sends the oldest one at the end of a turn, as a user's record. `remove`
-   sends one within a turn, as an attachment (`queued_command`) or, in some versions and in the desktop
-   client, with no other record. `popAll` gives all of them back to the user's input.
-2. A removal says `absorbed_mid_turn` since version 2.1.246. In a file where removals have reasons, one
-   without, or with another, took the text back.
-3. A text that no other record has was said where it was sent; one that was never sent, where it was queued.
+1. `enqueue` has the text. `dequeue` sends the oldest text at the end of a turn, as a user's record. `remove`
+   sends one within a turn, as an attachment (`queued_command`); in some versions and in the desktop client
+   there is no other record of it. `popAll` gives all texts back to the user's input.
+2. Since version 2.1.246 a removal says `absorbed_mid_turn`. In a file whose removals have reasons, a removal
+   without a reason, or with another one, took the text back.
+3. A text that no other record has counts as said where it was sent, or where it was queued if it was never
+   sent.
 4. Notifications of tasks use the same queue. They are not the user's words.
-5. A message never separates calls from their results.
+5. A message is never inserted between calls and their results.
 """
 
 import re

@@ -2,11 +2,11 @@
 
 Source: SWE-agent `sweagent/types.py`, `agent/agents.py`, and the trajectories in its repository.
 
-1. `history` has the messages. A message of role tool answers the call in `tool_call_ids`; without one, what
-   the environment says is a message of the user.
-2. A file without `history`, because it was cut, is read from `trajectory`: each step's `query` has all
-   messages before it, and the new ones at its end are as they were first sent.
-3. `attempts` are conversations of their own.
+1. `history` has the messages. A message with the role tool answers the call in `tool_call_ids`. If there is
+   none, what the environment says is a message of the user.
+2. A file whose `history` was cut off is read from `trajectory`: the `query` of each step has all messages
+   before it, and the new ones at its end are as they were first sent.
+3. Each of the `attempts` is a conversation of its own.
 """
 
 from collections.abc import Iterator, Sequence

@@ -1,10 +1,10 @@
 """Computes what the changes since a git revision cost in every request of other assistants.
 
-1. At the revision, a file has the content that git stored. A file that git did not know then, and knows or
-   would add now, is new. A file that git ignores, and whatever lies outside of the working tree, is the same
+1. At the revision, a file has the content that git stored. A file is new if git did not know it then, and
+   knows it or would add it now. Files that git ignores, and those outside of the working tree, are the same
    on both sides.
-2. Git is run as in `turn.git`: nothing that the repository configures is run, so no filter either. Files
-   that git stores in another form (Git LFS) count in that form at the revision.
+2. Git is run as in `turn.git`: nothing that the repository configures is run, and so no filter either. If git
+   stores a file in another form (Git LFS), this form counts at the revision.
 """
 
 import os

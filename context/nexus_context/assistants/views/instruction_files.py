@@ -1,8 +1,9 @@
 """Finds the instruction files of all assistants that are around a folder, whoever reads them.
 
-1. The user's: those that each assistant's room lists.
-2. Those of the folder and the directories above it, up to the root of the repository, else of the home.
-3. Those below the folder: those of `directories_below`.
+1. The user's files are those that each assistant's room lists.
+2. The project's files lie in the folder and the directories above it, up to the root of the repository, else
+   up to the home.
+3. Files below the folder are looked for in `directories_below`.
 """
 
 import os

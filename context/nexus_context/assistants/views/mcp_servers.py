@@ -1,10 +1,10 @@
 """Reads the MCP servers that an assistant's settings name, and which of them it would start in a folder.
 
 1. Servers are read, never started: their tools, and what those cost, are not known.
-2. Of a server no command, address, variable or header is told.
-3. Of several servers of a name the nearest counts: the folder's before those of directories above and the
-   user's; the others are not listed, and are a problem where the program was seen to leave them out.
-4. Each assistant's room has its rules, with the program that showed them, or the documentation.
+2. The command, address, variables and headers of a server are not shown.
+3. If several servers have one name, the nearest counts: the folder's before those of directories above and
+   the user's. The others are not listed; they are a problem if the program was seen to leave them out.
+4. The room of each assistant has its rules, and says which program or documentation showed them.
 """
 
 from collections.abc import Iterator, Mapping

@@ -3,11 +3,11 @@ and why.
 
 1. The module of each assistant says what is sent. Here tokens are counted: each block as a whole, its parts
    as differences, so that they sum to it exactly.
-2. Every instruction file around the folder that the assistant does not send gets a reason: the module's, else
-   one from the names that the assistant reads. It is a problem only where the assistant is set up: where the
-   project has files of its own for it.
-3. It is no problem where the assistant has the text all the same, from a file with the same bytes or one that
-   is all that the file imports, or where the file is a template for other projects.
+2. Every instruction file around the folder that the assistant does not send gets a reason: one of the
+   assistant's module, else one that follows from the names that the assistant reads. It is a problem only if
+   the assistant is set up, that is, if the project has files of its own for it.
+3. It is no problem if the assistant has the text all the same, from a file with the same bytes or one that is
+   the only import of the file. Nor is it one if the file is a template for other projects.
 """
 
 import os

@@ -1,8 +1,8 @@
 """Reads what a settings key of another program does, and its default: `settings.docs.json` in the program's
 room.
 
-1. `own` is written for Nexus, `program` is what the program says itself; `own` counts more. Both are objects
-   from a JSON pointer to `text`, and to `default` if that is known and not null.
+1. `own` is written for Nexus, `program` is what the program says itself; `own` counts more. Both map JSON
+   pointers to an object with `text`, and with `default` if that is known and not null.
 2. `*` in a pointer stands for any name or index. A pointer with the name itself counts more.
 """
 

@@ -1,9 +1,9 @@
 """Reads a setting of an assistant in a folder: its value in force, and the files that set it.
 
-1. Keys are written as in the files: `permissions.allow`, `/env/HOME`, `chat.agent.enabled`. A key of the top
-   may have dots itself.
-2. Of a file that the program refuses nothing counts.
-3. A file counts if the value in force would be another one without it; the most important one always does.
+1. Keys are written as in the files: `permissions.allow`, `/env/HOME`, `chat.agent.enabled`. A key at the top
+   may itself have dots.
+2. Nothing counts in a file that the program refuses.
+3. A file counts if the value in force would be another one without it. The most important file always counts.
 """
 
 import re

@@ -1,7 +1,7 @@
 """Parses what a question about a folder is about: a call, an MCP server, a line of a file, or a setting.
 
-1. `mcp:NAME` is a server, `FILE:LINE` a line of a file, the name of a Markdown file, or of a file of the
-   folder that cannot be executed, all of it.
+1. `mcp:NAME` is a server, and `FILE:LINE` a line of a file. The name of a Markdown file, or of a file of the
+   folder that cannot be executed, stands for the whole file.
 2. `TOOL(…)` and `mcp__SERVER__TOOL` are calls.
 3. A word that is a setting of an assistant is that setting. Everything else is a command of Bash.
 """
