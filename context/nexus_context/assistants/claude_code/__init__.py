@@ -1,1 +1,1 @@
-"""Claude Code: what it reads, and what its sessions hold."""
+"""Knows what Claude Code reads, and what its sessions hold."""

@@ -40,7 +40,8 @@ class DefinitionDirectory(NamedTuple):
 class DefinitionFile(NamedTuple):
     """A file that defines a skill, a command, an agent or a style, with its fields and its body.
 
-    `directory` is the one that it was found in or below, `matter` its front matter as written, if it has any.
+    `directory` is the directory of definitions that has it, `matter` is its front matter as written, None if
+    it has none.
     """
 
     path: str

@@ -168,7 +168,7 @@ class ClaudeCodeRecord(SessionRecord):
 
     @property
     def model(self) -> str | None:
-        """The model of an answer."""
+        """The model that gave the answer."""
         return text_in(self.message, "model")
 
     @property
@@ -194,7 +194,9 @@ class ClaudeCodeRecord(SessionRecord):
 
     @property
     def titles(self) -> dict[int, str]:
-        """The title that it gives the session, by its rank: the user's own is above the model's."""
+        """The titles that the record gives the session: each rank → title. The user's own title has a higher
+        rank than the model's.
+        """
         if self.kind not in ("ai-title", "custom-title"):
             return {}
         names = enumerate(("aiTitle", "customTitle"))

@@ -1,8 +1,8 @@
 """Says what `nexus setup` writes for Claude Code 2.1.330.
 
-Hooks and the status line stand in `settings.json` of `~/.claude` (`CLAUDE_CONFIG_DIR`), or of `.claude` in
-the project; MCP servers of the user in `~/.claude.json` (with `CLAUDE_CONFIG_DIR`, `.claude.json` in it), of
-a project in `.mcp.json`. The entries are those that `claude mcp add` writes.
+Hooks and the status line are in `settings.json` of `~/.claude` (`CLAUDE_CONFIG_DIR`), or of `.claude` in the
+project. MCP servers of the user are in `~/.claude.json`, or in `.claude.json` of `CLAUDE_CONFIG_DIR`; those
+of a project are in `.mcp.json`. The entries are those that `claude mcp add` writes.
 """
 
 import shlex

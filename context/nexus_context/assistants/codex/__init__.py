@@ -1,1 +1,1 @@
-"""Codex: what it reads, and what its sessions hold."""
+"""Knows what Codex reads, and what its sessions hold."""

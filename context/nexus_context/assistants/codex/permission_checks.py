@@ -1,7 +1,7 @@
 """Reports rules for commands of Codex that decide nothing, because a stricter rule covers them or Codex takes
 no rule.
 
-`codex execpolicy check` (0.169.0) names all rules that match a command: the strictest one decides.
+`codex execpolicy check` (0.169.0) names all rules that match a command, of which the strictest decides.
 """
 
 import os

@@ -1,1 +1,1 @@
-"""GitHub Copilot: what it reads."""
+"""Knows what GitHub Copilot reads."""

@@ -1,1 +1,1 @@
-"""Cursor: what it reads."""
+"""Knows what Cursor reads."""

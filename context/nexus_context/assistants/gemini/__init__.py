@@ -1,1 +1,1 @@
-"""Gemini CLI: what it reads, and what its sessions hold."""
+"""Knows what Gemini CLI reads, and what its sessions hold."""

@@ -1,6 +1,7 @@
 """Tells which commands Gemini CLI takes for only reading in the folder, and which for dangerous.
 
-A path escapes if it leads out of the folder, also through links, or has a variable. `tables` has the names.
+A path escapes if it leads out of the folder, also through links, or has a variable. The names of the commands
+are in `tables`.
 """
 
 import os

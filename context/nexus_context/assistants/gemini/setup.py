@@ -1,7 +1,7 @@
 """Says what `nexus setup` writes for Gemini CLI 0.61.0.
 
-Hooks and MCP servers stand in `~/.gemini/settings.json`, or in `.gemini` of the project. Its `PreCompress`
-comes with every turn, so that it says nothing.
+Hooks and MCP servers are in `~/.gemini/settings.json`, or in `.gemini/settings.json` of the project. The
+event `PreCompress` comes with every turn, so it has no hook.
 """
 
 from os.path import join

@@ -1,1 +1,1 @@
-"""opencode: what it reads, and what its sessions hold."""
+"""Knows what opencode reads, and what its sessions hold."""

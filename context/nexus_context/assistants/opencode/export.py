@@ -1,6 +1,7 @@
 """Reads sessions from opencode's database in the form of `opencode export`, which `opencode.messages` reads.
 
-A session has changed if its own time or that of one of its messages or parts has. All are read at one moment.
+A session has changed if its own time, or that of one of its messages or parts, has changed. All sessions are
+read at one moment.
 """
 
 from collections.abc import Callable, Iterator

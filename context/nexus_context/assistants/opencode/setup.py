@@ -1,7 +1,7 @@
 """Says what `nexus setup` writes for opencode 1.18.33.
 
-MCP servers stand in `~/.config/opencode/opencode.json` (`XDG_CONFIG_HOME`), or in `opencode.json` of the
-project. Its hooks are a plugin, a JavaScript file; there is none for prompts.
+MCP servers are in `~/.config/opencode/opencode.json` (`XDG_CONFIG_HOME`), or in `opencode.json` of the
+project. The hooks are a plugin, which is a JavaScript file; there is no hook for prompts.
 """
 
 import json

@@ -1,4 +1,6 @@
-"""Looks below directories for the files of globs, with a limit for all looks of one profile together."""
+"""Looks below directories for the files that globs match. One limit counts for all globs of a profile
+together.
+"""
 
 import os
 from collections.abc import Iterator

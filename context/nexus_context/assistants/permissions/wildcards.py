@@ -4,8 +4,8 @@
 def with_stars(parts: list[str], star: str) -> str:
     """Join parts of a fixed length by `star`, an expression for any text.
 
-    The first place of a part is as good as a later one, so none is tried again: many stars cost no more than
-    one.
+    A later place of a part is never better than the first, so none is tried again, and many stars cost no
+    more than one.
     """
     if len(parts) == 1:
         return parts[0]

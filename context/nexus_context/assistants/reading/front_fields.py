@@ -1,6 +1,7 @@
 """Reads fields of front matter as editors do: texts, and lists separated by commas.
 
-A value may begin with an unquoted `*`, which YAML would take for an alias. Documented, not run.
+A value may begin with an unquoted `*`, which YAML would take for an alias. This is documented,
+but was not tried.
 """
 
 import re

@@ -1,6 +1,6 @@
 """Finds what may be written at a place in TOML text that is being written, whether or not it parses.
 
-A value is read as JSON is: strings in single quotes and those of several lines are no places.
+Values are read like JSON, so nothing is found in strings in single quotes and in those of several lines.
 """
 
 import re

@@ -129,15 +129,15 @@ class SubAgent(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SessionReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of a session after its last step. Times are seconds since 1970, costs US dollars.
+    """What is known of a session after its last step. Times are in seconds since 1970, costs in US dollars.
 
     `last` and `last_at` are the usage and the time of the last request. `total` and `cost_usd` include
-    sub-agents; who summed them up, `total_origin` and `cost_origin` say. `requests` counts those of the
-    session alone, without what `skipped_bytes` of the file hold. `lacks` says what the cost does not include,
-    and in how many requests, 0 where that is not known: with it, the cost is at least `cost_usd`. `estimated`
-    are those of the answered tokens that are estimates: of answers recorded before they ended. `unread` has
-    kinds of records that Nexus does not know. `damaged` counts lines that are not records, `long_lines` those
-    too long to be read.
+    sub-agents; `total_origin` and `cost_origin` tell who summed them up. `requests` counts the requests of
+    the session alone, without those in the `skipped_bytes` of the file. `lacks` says what the cost does not
+    include, and in how many requests, 0 if that is not known; if it is not empty, the cost is at least
+    `cost_usd`. `estimated` is how many of the answered tokens are estimates, for answers that were recorded
+    before they ended. `unread` counts records of each kind that Nexus does not know. `damaged` counts lines
+    that are not records, `long_lines` those that are too long to be read.
     """
 
     assistant: str

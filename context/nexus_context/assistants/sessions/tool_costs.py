@@ -35,11 +35,11 @@ class ToolCosts:
         self._is_priced = True
 
     def add_call(self, tool: Tool) -> None:
-        """Count a call."""
+        """Count a call of a tool."""
         self._of(tool).calls += 1
 
     def add_error(self, tool: Tool) -> None:
-        """Count a call that failed."""
+        """Count a call of a tool that failed."""
         self._of(tool).errors += 1
 
     def add_output(self, tool: Tool, tokens: float, prices: TokenPrices | None) -> None:

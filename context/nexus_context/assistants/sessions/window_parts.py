@@ -29,7 +29,7 @@ UNRECORDED: Part = ("earlier", "not in the transcript", None)
 
 
 class WindowParts:
-    """The parts of the window of one conversation, in tokens."""
+    """Keeps the parts of one conversation's window, in tokens."""
 
     def __init__(self) -> None:
         self.tokens: dict[Part, float] = {}

@@ -77,10 +77,11 @@ class Insertion(msgspec.Struct, frozen=True):
 
 
 class FileRecord(msgspec.Struct, frozen=True):
-    """What setup wrote into one file.
+    """What setup wrote into one file; undo needs it.
 
     `insertions` are in the order in which they were made. `containers` are the objects and lists that were
-    created for the entries, the innermost first. `directories` were created for the file.
+    created for the entries, the innermost first. `is_new` is true if setup created the file, and
+    `directories` are those that were created for it.
     """
 
     path: str

@@ -73,7 +73,7 @@ class Contents:
         self._open: dict[str, OrderedDict[str, None]] = {}
 
     def add(self, record: Record, content: Any) -> None:
-        """Read one content."""
+        """Read one content into the draft."""
         raw_parts = content.get("parts") if isinstance(content, dict) else None
         parts = (
             [gemini_form(part) for part in raw_parts if isinstance(part, dict)]

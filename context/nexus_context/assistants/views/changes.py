@@ -36,7 +36,7 @@ class FileChange(msgspec.Struct, frozen=True):
 
 
 class AssistantChange(msgspec.Struct, frozen=True):
-    """What an assistant read at the revision, and what it reads now."""
+    """What an assistant read at a revision (`before`), and what it reads now (`after`)."""
 
     before: Profile
     after: Profile

@@ -24,7 +24,7 @@ _MARKDOWN_ENDINGS = (".md", ".mdc", ".markdown")
 
 
 class NamedServer(msgspec.Struct, frozen=True):
-    """An MCP server by its name."""
+    """A question is about the MCP server with this name."""
 
     name: str
 
