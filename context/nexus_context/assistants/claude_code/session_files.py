@@ -85,7 +85,9 @@ def watched(place: Place, folder: str) -> tuple[str, ...]:
 
 
 def directory_name(folder: str) -> str:
-    """Return what the name of the directory for a folder's sessions begins with."""
+    """Return the name of the directory that has a folder's sessions. If the name is long, it is only the
+    beginning.
+    """
     return re.sub(r"[^a-zA-Z0-9]", lambda match: "--" if match[0] > "\uffff" else "-", folder)[:LONGEST_NAME]
 
 

@@ -67,8 +67,10 @@ _bases: dict[tuple[str, str | None], ForkBase] = {}  # of forks with a request o
 
 
 def read_base(path: str, origin: str | None) -> ForkBase:
-    """Read what the fork in the file `path` has inherited. If `origin` is None, it is what was stamped before
-    the fork was made; raise OSError if a file cannot be read.
+    """Read what the fork in the file `path` has inherited from the file `origin`. If `origin` is None, it has
+    inherited what was stamped before the fork was made.
+
+    Raise OSError if a file cannot be read.
     """
     if (path, origin) in _bases:
         return _bases[path, origin]

@@ -66,7 +66,7 @@ def compare(existing: Sequence[Turn], messages: Sequence[Message], *, skip: int 
 
 
 def count_atoms(messages: Sequence[Message]) -> int:
-    """Count the parts of messages."""
+    """Count the parts (texts, calls and others) that messages consist of."""
     return sum(1 for _ in _atoms(messages, 0))
 
 

@@ -1,9 +1,9 @@
 """Computes the entry of each skill in the list that opencode sends.
 
 `Skill.discovery` of opencode 1.18.33 searches `skills/**/SKILL.md` in `.claude` and `.agents` of the user and
-of each directory from the folder up to the working tree's root; `skill` and `skills` in the directories of its
-settings; and the directories that `skills.paths` names. A skill needs a `name`. It is not listed without a
-`description`, or if `permission.skill` denies it.
+of each directory from the folder up to the working tree's root; `skill` and `skills` in the directories of
+its settings; and the directories that `skills.paths` names. A skill needs a `name`. It is not listed without
+a `description`, or if `permission.skill` denies it.
 """
 
 import os

@@ -41,7 +41,7 @@ class _Looks:
 
 
 class Disk:
-    """Reads the disk for one profile, or for several of the same moment. Not thread-safe.
+    """Reads the disk for one profile, or for several profiles of the same moment. Not thread-safe.
 
     `overlays` maps paths to unsaved texts, which count as saved. If `within` is given, nothing exists outside
     of these directories (rule 4).

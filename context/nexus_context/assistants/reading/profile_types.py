@@ -100,7 +100,7 @@ CombineLists = Callable[[Keys, list[Any], list[Any]], list[Any]]
 
 
 def replace_list(_: Keys, less: list[Any], more: list[Any]) -> list[Any]:  # noqa: ARG001
-    """Return the list of the more important file."""
+    """Return `more`, the list of the more important file. The other list does not count."""
     return more
 
 

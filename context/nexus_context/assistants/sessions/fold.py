@@ -629,7 +629,7 @@ def largest_usage(first: Usage, second: Usage) -> Usage:
 
 
 def add_usage(first: Usage, second: Usage) -> Usage:
-    """Add two usages."""
+    """Return the sum of two usages, figure by figure."""
     return sum_usages((first, second))
 
 

@@ -81,8 +81,8 @@ class FollowedSession(Protocol):
 
 
 class FollowedFile(Generic[R]):
-    """Follows a session that is a file of records. `list_instructions` returns the files on disk that the
-    path of an instruction file in a record stands for.
+    """Follows a session that is one file of records. `list_instructions` gets the path of an instruction file
+    as records name it, and returns the files on disk that this may be.
     """
 
     def __init__(

@@ -51,7 +51,9 @@ class LinePiece(msgspec.Struct, frozen=True):
 
 
 def read_lines(path: str, start: int, size: int, longest: int) -> LinePiece:
-    """Read about `size` bytes of lines from an offset on. Raise OSError if the file cannot be read."""
+    """Read complete lines from an offset on, about `size` bytes, and at most `longest` bytes of one line.
+    Raise OSError if the file cannot be read.
+    """
     stamp, data = files.read_range(path, start, size)
     while len(data) == size and b"\n" not in data and size < longest:
         size = min(4 * size, longest)

@@ -71,8 +71,8 @@ class CacheState(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DroppedItems(msgspec.Struct, frozen=True):
-    """What was in the window before a compaction and is nowhere after it. `counts` also counts what the lists
-    are too short for.
+    """What was in the window before a compaction and is nowhere after it. `counts` has the number of items of
+    each kind, also of those that are not listed.
     """
 
     instructions: tuple[str, ...] = ()

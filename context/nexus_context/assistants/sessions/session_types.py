@@ -35,7 +35,7 @@ class Usage(msgspec.Struct, frozen=True):
 
 
 def sum_usages(usages: Iterable[Usage]) -> Usage:
-    """Add usages."""
+    """Return the sum of usages, figure by figure."""
     fresh = read = write = output = 0
     for usage in usages:
         fresh += usage.fresh
@@ -56,7 +56,9 @@ def subtract_usage(first: Usage, second: Usage) -> Usage:
 
 
 def larger_window(size: int | None, sent_tokens: int) -> int | None:
-    """Return the `size` of a window, or a larger one if it does not hold `sent_tokens`. None if `size` is."""
+    """Return `size`, the size of a window in tokens, or a larger size if that does not hold `sent_tokens`.
+    None if `size` is None.
+    """
     if size is None or sent_tokens <= size:
         return size
     return next(
@@ -120,7 +122,9 @@ MOST_DAMAGED = 10_000
 
 
 class FolderScope(msgspec.Struct, frozen=True):
-    """Which folders count: `folder`, those inside it, and its `parents` themselves."""
+    """Folders that are asked for: `folder` with everything inside it, and each of `parents` without what else
+    is inside it.
+    """
 
     folder: str
     parents: tuple[str, ...] = ()

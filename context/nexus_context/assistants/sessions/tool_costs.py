@@ -43,7 +43,7 @@ class ToolCosts:
         self._of(tool).errors += 1
 
     def add_output(self, tool: Tool, tokens: float, prices: TokenPrices | None) -> None:
-        """Add the cost of a call's share of an answer; `tokens` are those of the share."""
+        """Add what a call's share of an answer costs. `tokens` are the tokens of that share."""
         if prices is not None:
             self._of(tool).cost += tokens * prices.output
 

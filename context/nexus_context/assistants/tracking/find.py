@@ -20,7 +20,8 @@ MOST_REMEMBERED = 50_000
 
 
 class AssistantSessions(msgspec.Struct, frozen=True):
-    """Sessions, the one that changed last first. `failures` are what could not be read: path and reason.
+    """The sessions that were found, the one that changed last first. `failures` has the path of each file
+    that could not be read, with the reason.
 
     `notice` is a sentence for people that says why nothing was read, if a setting forbids it.
     """

@@ -217,7 +217,7 @@ def result_text(value: Any) -> str:
 
 
 def media_part(media_type: Any, *, data: Any = None, url: Any = None) -> dict[str, Any]:
-    """Make the part of a file, from its base64 data or its URL."""
+    """Make the message part of a file, such as an image, from its base64 data or its URL."""
     kind = media_type if isinstance(media_type, str) else ""
     if kind.startswith("audio/") and data is not None:
         return {"type": "audio", "mimeType": kind, "data": data}
@@ -228,7 +228,7 @@ def media_part(media_type: Any, *, data: Any = None, url: Any = None) -> dict[st
 
 
 def url_part(media_type: Any, url: Any) -> dict[str, Any]:
-    """Make the part of a file from its URL, which may be a data URL."""
+    """Make the message part of a file from its URL, which may be a data URL."""
     if isinstance(url, str) and url.startswith("data:") and ";base64," in url[:200]:
         head, _, data = url.partition(";base64,")
         return media_part(head.removeprefix("data:").partition(";")[0] or media_type, data=data)

@@ -86,7 +86,9 @@ class Report:
         self._left_out: dict[str, LeftOut] = {}
 
     def leave(self, reason: str, what: str, count: int = 1, noun: str = "record") -> None:
-        """Count content that is left out on purpose."""
+        """Count content that is left out on purpose. `reason` is a code, `what` the words for people that
+        follow the noun.
+        """
         if count > 0:
             left_out = self._left_out.get(reason, LeftOut(reason, 0, noun, what))
             self._left_out[reason] = msgspec.structs.replace(left_out, count=left_out.count + count)
@@ -96,7 +98,7 @@ class Report:
         return tuple(self._left_out.values())
 
     def add(self, span: Span, code: str, message: str, severity: Severity = Severity.ERROR) -> None:
-        """Report one problem."""
+        """Add a problem to the report."""
         if self.lists_next(severity):
             self._listed.append(Problem(self._path, span, code, severity, message=message))
         self._counts[severity] = self._counts.get(severity, 0) + 1

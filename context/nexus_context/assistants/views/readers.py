@@ -16,8 +16,8 @@ Use = Literal["sent", "cut", "later", "unread"]
 
 
 class AssistantUse(msgspec.Struct, frozen=True):
-    """What an assistant does with a file. `tokens` of it are in every request; `reason` says why it is not
-    sent, or when.
+    """What an assistant does with a file. `tokens` is how many of its tokens are in every request; `reason`
+    says why the file is not sent, or when.
     """
 
     use: Use
