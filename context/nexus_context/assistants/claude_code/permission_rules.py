@@ -89,8 +89,8 @@ def read_permissions(
     trusted: bool = True,
     mode: str | None = None,
 ) -> PermissionSettings:
-    """Read the rules, mode and directories of settings. `mode` is the one of the command line; it counts more
-    than those of files.
+    """Read the rules, mode and directories of settings. `mode` is given at the command line, and replaces the
+    one in the files.
     """
     where = settings.where
     rules: dict[RuleKind, list[PermissionRule]] = {kind: [] for kind in KINDS}

@@ -224,8 +224,8 @@ def folder_of(file: TranscriptFile, records: Sequence[SessionRecord]) -> str | N
 
 
 def title_of(records: Sequence[SessionRecord]) -> str | None:
-    """Return the title that records give their session, else None. Of several, the one of the highest rank
-    counts, and of one rank the last.
+    """Return the title that records give their session, else None. The title with the highest rank counts,
+    and of several with this rank the last.
     """
     titles: dict[int, str] = {}
     for record in records:

@@ -67,7 +67,8 @@ class FileOutcome(msgspec.Struct, frozen=True):
     """The outcome of a changed file: the names of the sessions that were written, and how many sessions,
     turns and messages.
 
-    `problems` say what of the file could not be read. `failure` says why nothing was read, if so.
+    `problems` say what of the file could not be read. `failure` says why nothing of it was read, else it is
+    None.
     """
 
     assistant: str

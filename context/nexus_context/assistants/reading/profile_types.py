@@ -200,7 +200,7 @@ class Cut(msgspec.Struct, frozen=True):
 
 class SentPart(msgspec.Struct, frozen=True):
     """A stretch of a block. `content` is the range in `text` that comes from the file at `path`; the
-    assistant writes what is around it.
+    assistant wrote the rest.
 
     `path` is None if all of the text is the assistant's own. `importer` is the file that imports this one.
     """

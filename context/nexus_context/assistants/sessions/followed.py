@@ -37,7 +37,7 @@ class FollowedSession(Protocol):
 
     @property
     def fold(self) -> SessionFold:
-        """What the steps read so far come to."""
+        """The sums and the report that the steps read so far lead to."""
         ...
 
     @property

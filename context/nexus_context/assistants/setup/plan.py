@@ -27,8 +27,8 @@ LARGEST = 16 << 20  # bytes of a settings file
 
 
 class SettingsChange(msgspec.Struct, frozen=True, kw_only=True):
-    """The change of a file from `before` to `after`; None means that there is no file. `record` is what undo
-    will need, None if there is nothing to undo.
+    """The change of a file from the bytes `before` to the bytes `after`; None means that there is no file.
+    `record` is what undo will need, None if there is nothing to undo.
 
     `path` is absolute, as the program names it. `real` is the file that it leads to through links.
     """

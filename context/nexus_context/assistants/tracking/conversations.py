@@ -73,8 +73,8 @@ class ListedConversation(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def id_begins(program_id: str, text: str) -> bool:
-    """Whether a program's id begins with a text. The ids of sub-agents (`session/agent`) do not begin with
-    that of their session.
+    """Whether a program's id begins with a text. The id of a session does not count as the beginning of its
+    sub-agents' ids (`session/agent`).
     """
     return program_id.startswith(text) and "/" not in program_id[len(text) :]
 

@@ -180,8 +180,8 @@ class AnswerParts:
 
 
 def leading_system(messages: Sequence[Message]) -> tuple[str | None, list[Message]]:
-    """Split messages into the text of the system messages at the beginning, None if there are none, and the
-    others.
+    """Split messages at the first one that is not a system message. Return the text of the system messages
+    before it, None if there are none, and the messages from there on.
     """
     count = next((at for at, message in enumerate(messages) if message.role != "system"), len(messages))
     return ("\n\n".join(map(text_of, messages[:count])) if count else None), list(messages[count:])
