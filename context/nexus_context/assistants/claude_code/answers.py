@@ -4,8 +4,9 @@
    chain of parents, as far as it is known, nothing but results of tools between them. If there is no request
    id, nothing at all may be between them: some gateways give all answers one id.
 2. A record that is written again with the same uuid belongs to the same answer as before.
-3. `iterations` are all that was billed, each for its own model. The last one of type `message` is the window.
-   The other figures of the usage may not include all iterations.
+3. `iterations` are all that was billed, each for its own model, and the last one of the kinds in _WINDOWS is
+   the window. The other figures of the usage may leave some of them out. Iterations count only if there are
+   several and their sum is not below these figures.
 4. Every value of `speed`, `service_tier` and `inference_geo` except those in PLAIN multiplies the prices.
 """
 

@@ -5,7 +5,8 @@
 2. The cause is the first of these that holds: it is the first request; there was a compaction; the model
    changed; the version of the program changed; more time passed than the cache lives; the program sent other
    tools or another prompt; an instruction file was changed; else the beginning changed.
-3. If the provider states a cause, it is believed (STATED). A word that is not in STATED becomes the detail.
+3. If the provider states a reason, it is believed: STATED has the causes by words in it, and without such a
+   word the beginning changed. The reason is the detail, unless the cause is the tools or the time.
 4. Anthropic keeps what is written for five minutes or an hour, as the usage tells; reading it starts that
    time again. OpenAI states no time: if more than IDLE_S passed without a request, that is taken for the
    cause.

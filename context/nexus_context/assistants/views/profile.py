@@ -6,8 +6,9 @@ and why.
 2. Every instruction file around the folder that the assistant does not send gets a reason: one of the
    assistant's module, else one that follows from the names that the assistant reads. It is a problem only if
    the assistant is set up, that is, if the project has files of its own for it.
-3. It is no problem if the assistant has the text all the same, from a file with the same bytes or one that is
-   the only import of the file. Nor is it one if the file is a template for other projects.
+3. It is no problem if the assistant has the text all the same: if it sends a file with the same bytes, or if
+   the file is only an import of a file that it sends. Nor is it one if the file is a template for other
+   projects.
 """
 
 import os
