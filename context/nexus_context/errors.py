@@ -75,9 +75,9 @@ class NexusError(Exception):
 
 
 class RequestError(NexusError):
-    """A request that cannot be answered.
+    """Raised if a request cannot be answered.
 
-    `code` is a short stable word for programs; `problems` are those of the files that explain it.
+    `code` is a short stable word for programs. `problems` are those of the files that explain why.
     """
 
     def __init__(self, message: str, *, code: str, problems: tuple[Problem, ...] = ()) -> None:

@@ -40,9 +40,10 @@ class ContextSources(msgspec.Struct, frozen=True):
 
 
 class ContextLayer(msgspec.Struct, frozen=True):
-    """One layer as its files have it: `prompt` the instructions, `config` and `mcp` the JSON objects.
+    """One layer as its files say it, before the layers are merged.
 
-    `name` is `global`, `ancestor:<directory>` or `local`, else `defaults`; `path` is its `.nexus3`. A part is
+    `name` is `global`, `ancestor:<directory>`, `local` or `defaults`; `path` is its directory `.nexus3`.
+    `prompt` is the text of its instructions, `config` and `mcp` are the JSON objects of its files. Each is
     None if the layer has no such file.
     """
 
@@ -54,8 +55,9 @@ class ContextLayer(msgspec.Struct, frozen=True):
 
 
 class LoadedContext(msgspec.Struct, frozen=True):
-    """A folder's context. `config` are the merged settings with their defaults; `layers`, the most important
-    last, is what they were merged from.
+    """The context of a folder. `config` are the merged settings with their defaults.
+
+    `layers` is what they were merged from, the most important last.
     """
 
     system_prompt: str
@@ -66,7 +68,7 @@ class LoadedContext(msgspec.Struct, frozen=True):
 
 
 class LoadedPrompt(msgspec.Struct, frozen=True):
-    """A prompt of two layers; a path is None if that layer has no file."""
+    """A prompt of two layers, personal and project. A path is None if that layer has no file."""
 
     content: str
     personal_path: Path | None
@@ -77,11 +79,11 @@ class PromptSource(Protocol):
     """A source of a personal prompt."""
 
     def load(self) -> str | None:
-        """The text, or None without one."""
+        """Return the text, or None if there is none."""
 
     @property
     def path(self) -> Path | None:
-        """The file, or None if the source is not a file."""
+        """The path of the file, or None if the source is not a file."""
 
 
 class FilePromptSource:
@@ -91,18 +93,18 @@ class FilePromptSource:
         self._path = path
 
     def load(self) -> str | None:
-        """The file's text; None if it is missing or unusable."""
+        """Return the text of the file. None if it is missing or unusable."""
         read = read_text(str(self._path), limit=PROMPT_LIMIT)
         return read.text if read.status == "loaded" else None
 
     @property
     def path(self) -> Path | None:
-        """The file."""
+        """The path of the file."""
         return self._path
 
 
 class ContextLoader:
-    """Loads folders with the user's own global directory; keeps nothing between loads."""
+    """Loads the context of folders, with the user's own global directory. Nothing is kept between loads."""
 
     def __init__(
         self, *, environ: Mapping[str, str] | None = None, environment: Environment | None = None
@@ -111,10 +113,10 @@ class ContextLoader:
         self._environment = environment
 
     def load(self, cwd: Path, *, agent: str | None = None) -> LoadedContext:
-        """The context of a folder, for a named agent or for none.
+        """Load the context of a folder, for the agent of this name or for none.
 
-        Raises ConfigError with the frame of every error in the folder's configuration files, and ValueError
-        if the path is not absolute.
+        Raises ConfigError if a configuration file has an error: its message has a frame of each. Raises
+        ValueError if the path is not absolute.
         """
         snapshot = load(
             _absolute(cwd),
@@ -152,10 +154,10 @@ class PromptLoader:
         self._environ = os.environ if environ is None else environ
 
     def load(self, is_repl: bool = True, cwd: Path | None = None) -> LoadedPrompt:
-        """The prompt for a folder, by default the process's own directory.
+        """Return the prompt for a folder, by default the process's working directory.
 
-        The personal part is the first source with a text; by default the global instruction file, else the
-        packaged one. Unusable files count as absent. ValueError if `cwd` is not absolute.
+        The personal part is the first source with a text. Without sources it is the global instruction file,
+        else the packaged one. Unusable files count as missing. ValueError if `cwd` is not absolute.
         """
         folder = _absolute(Path.cwd() if cwd is None else cwd)
         home = user_home(self._environ)
@@ -210,9 +212,10 @@ def _without_bootstrap(layers: Layers) -> Layers:
 def get_system_info(
     is_repl: bool = True, cwd: Path | None = None, *, environ: Mapping[str, str] | None = None
 ) -> str:
-    """The prompt's section about the machine: folder, system, terminal, mode. It has no time.
+    """Return the prompt's section about the machine: folder, system, terminal, mode.
 
-    `cwd` is absolute, by default the process's own directory; ValueError otherwise.
+    It does not say the time. `cwd` is the folder, by default the process's working directory. ValueError if
+    it is not absolute.
     """
     folder = _absolute(Path.cwd() if cwd is None else cwd)
     host = detect("repl" if is_repl else "server", environ=os.environ if environ is None else environ)

@@ -1,1 +1,4 @@
-"""Reading from the disk that is safe and bounded: the only door to it."""
+"""Reads the disk safely and within limits.
+
+The library's other packages read the disk only through this one.
+"""

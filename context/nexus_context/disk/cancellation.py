@@ -28,7 +28,7 @@ _current = _Current()
 
 @contextmanager
 def cancellable(is_cancelled: Callable[[], bool]) -> Iterator[None]:
-    """Let the work of this thread end once `is_cancelled` is true."""
+    """Let `check` end the work in this `with` block once `is_cancelled()` is true. Only for this thread."""
     outer_check, _current.is_cancelled = _current.is_cancelled, is_cancelled
     try:
         yield
@@ -50,7 +50,10 @@ def is_cancelled() -> bool:
 
 @contextmanager
 def interrupting(connection: Any) -> Iterator[None]:
-    """Let the statements of an `apsw.Connection` end once the work of this thread is cancelled."""
+    """Interrupt the SQLite statements in this `with` block once the work of this thread is cancelled.
+
+    `connection` is an `apsw.Connection`.
+    """
     if _current.is_cancelled is None:
         yield
         return

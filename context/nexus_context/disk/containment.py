@@ -28,7 +28,10 @@ _Result = TypeVar("_Result")
 
 
 def contained(path: str, work: Callable[[], _Result], otherwise: Callable[[Problem], _Result]) -> _Result:
-    """The result of the work on a file; if it raises, the result of `otherwise` for the problem."""
+    """Return the result of `work` on the file at `path`.
+
+    If it raises, return what `otherwise` makes of the problem.
+    """
     try:
         return work()
     except NexusError:
@@ -41,7 +44,7 @@ def contained(path: str, work: Callable[[], _Result], otherwise: Callable[[Probl
 
 
 def reported(problems: list[Problem], path: str, work: Callable[[], _Result], otherwise: _Result) -> _Result:
-    """As `contained`, but a failure adds its problem to `problems` and returns `otherwise`."""
+    """Like `contained`, but a failure adds its problem to `problems` and returns `otherwise`."""
 
     def report(problem: Problem) -> _Result:
         if problem not in problems:
@@ -52,12 +55,15 @@ def reported(problems: list[Problem], path: str, work: Callable[[], _Result], ot
 
 
 def met_bug(problems: Iterable[Problem]) -> bool:
-    """Whether one of these problems is a bug: the work is then incomplete, and is tried again next time."""
+    """Whether one of the problems is a bug of Nexus.
+
+    The work is then incomplete, and is tried again next time.
+    """
     return any(problem.code == INTERNAL for problem in problems)
 
 
 def bugs_met() -> int:
-    """How many bugs this process has met: one that was logged before is not logged again."""
+    """Return how many bugs this process has met, including repeated ones, which are logged only once."""
     return _bugs_met
 
 

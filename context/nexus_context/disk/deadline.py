@@ -1,4 +1,4 @@
-"""Deadlines of loads, and turns between long ones.
+"""Limits how long the load of a folder may work, and lets long loads take turns.
 
 1. A load checks its deadline before each file that it reads, parses or checks, and between steps. The work
    between two checks is bounded by the size of one file.
@@ -25,9 +25,9 @@ LONGEST_TURN_S = 0.5  # ten turns
 
 
 class LoadStopped(BaseException):
-    """A load was stopped before it was complete, at `path`.
+    """Raised if a load must stop before it is complete. `path` is what it would have processed next.
 
-    `superseded`: by a newer load; else it has used all of its `seconds`.
+    `superseded` is true if a newer load replaces it, and false if it has used up its `seconds` of work.
     """
 
     def __init__(self, path: str, *, superseded: bool, seconds: float) -> None:
@@ -51,7 +51,7 @@ class Turns:
         self._since = 0.0
 
     def take(self, owner: object) -> None:
-        """Wait for a turn."""
+        """Wait until it is the turn of `owner`, a load."""
         turn = threading.Event()
         with self._lock:
             if self._owner is None:
@@ -67,7 +67,10 @@ class Turns:
                     return
 
     def give(self, owner: object) -> None:
-        """End an owner's turn, if it still has it, and pass it on."""
+        """Pass the turn of `owner` to the next load that waits.
+
+        Nothing happens if another load has taken over.
+        """
         with self._lock:
             if self._owner is not owner:
                 return
@@ -83,9 +86,10 @@ class Turns:
 
 
 class Deadline:
-    """The end of one load, after so many seconds of work. Any thread may supersede the load.
+    """Tells one load when to stop: after so many seconds of work, or soon after it is superseded.
 
-    One thread calls `check`, within `with deadline:`. `turns` are shared with other loads.
+    The load's thread calls `check` within `with deadline:`. Any thread may supersede the load. `turns` are
+    shared with other loads.
     """
 
     def __init__(
@@ -114,9 +118,9 @@ class Deadline:
         self._superseded.set()
 
     def check(self, path: str) -> None:
-        """Raise LoadStopped if the load has to end; `path` is what it would process next.
+        """Raise LoadStopped if the load has to end. Otherwise wait while it is the turn of another load.
 
-        Waits while it is the turn of another load.
+        `path` is what the load would process next.
         """
         now = self._clock()
         past = now - self._started

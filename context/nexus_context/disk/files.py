@@ -83,11 +83,11 @@ _BOMS = (  # UTF-32 first: its little-endian mark begins with UTF-16's
 class FileRead(msgspec.Struct, frozen=True):
     """The result of reading one file.
 
-    `text` is set for loaded files, and for invalid ones as far as it can be decoded. `stamp` identifies
-    the content for caching: device, inode, size, mtime_ns, ctime_ns, and last 1 if the file had been at
-    rest for `SETTLED_NS` when it was read, else 0. `owner` is the user id and the mode of the file that was
-    read; None if no file was. `real` is the resolved path at which the file was opened; None if links were
-    followed.
+    `text` is set if the file was loaded, and for an invalid file as far as it can be decoded. `stamp`
+    identifies the content for caching. It holds device, inode, size, mtime_ns, ctime_ns and, last, 1 if the
+    file had been at rest for `SETTLED_NS` when it was read, else 0. `owner` is the user id and the mode of
+    the file, or None if no file was read. `real` is the resolved path at which the file was opened, or None
+    if links were followed.
     """
 
     path: str
@@ -105,7 +105,7 @@ class FileRead(msgspec.Struct, frozen=True):
 
 
 class BytesRead(msgspec.Struct, frozen=True):
-    """The result of reading the bytes of one file. `data` is set for loaded files."""
+    """The result of reading the bytes of one file. `data` is set if the file was loaded."""
 
     path: str
     status: Status
@@ -114,10 +114,10 @@ class BytesRead(msgspec.Struct, frozen=True):
 
 
 def read_text(path: str, *, limit: int, previous: FileRead | None = None) -> FileRead:
-    """Read a file of at most `limit` bytes, links followed; never raises for anything that the path may be.
+    """Read a text file of at most `limit` bytes, following links. Never raises, whatever is at the path.
 
-    `previous`, an earlier result for the same path, is returned as is if the file is unchanged. For files
-    that the user or the installation names; `RealFiles` reads those of a workspace.
+    Use this for files that the user or the installation names, and `RealFiles` for those of a workspace.
+    `previous`, an earlier result for the same path, is returned as it is if the file is unchanged.
     """
     return _read_text(path, None, limit, previous, open_file=lambda: os.open(path, _OPEN_FLAGS))
 
@@ -151,14 +151,14 @@ class RealFiles:
         self._directories.clear()
 
     def read(self, path: str, real: str, *, limit: int, previous: FileRead | None = None) -> FileRead:
-        """Read the file at `real`, the resolved `path`; otherwise as `read_text`.
+        """Read the file at `real`, which is `path` with its links resolved. All else is as in `read_text`.
 
-        `moved` in the result says that `real` is no longer a path without links: resolve the path again.
+        The result's `moved` is true if `real` is no longer a path without links: resolve the path again.
         """
         return _read_text(path, real, limit, previous, open_file=lambda: self._open(real, _OPEN_FLAGS))
 
     def list_directory(self, real: str, most: int | None = None) -> list[tuple[str, "Entry"]] | None:
-        """As the function `list_directory`, of the directory at a resolved path."""
+        """List the directory at `real`, a path without links, as the function `list_directory` does."""
         try:
             if not _BY_STEPS:
                 return list_directory(real, most) if real_path(real) == real else None
@@ -214,7 +214,7 @@ class _MovedError(OSError):
 
 
 def read_bytes(path: str, *, limit: int) -> BytesRead:
-    """Read the bytes of a file of at most `limit` bytes that may not be text; never raises."""
+    """Read a file of at most `limit` bytes that need not be text. Never raises."""
     try:
         contents = _contents(path, os.stat(path), limit, lambda: os.open(path, _OPEN_FLAGS))
     except ValueError:
@@ -245,7 +245,10 @@ def decode(path: str, data: bytes) -> FileRead:
 
 
 def decode_utf8(path: str, data: bytes) -> FileRead:
-    """As `decode`, for what cannot be in another encoding, such as the text of an open document."""
+    """Decode bytes that can only be UTF-8, such as the text of an open document.
+
+    See `decode` for the rules.
+    """
     problems = []
     skipped = len(BOM) if data.startswith(BOM) else 0
     if skipped:
@@ -273,9 +276,10 @@ def decode_utf8(path: str, data: bytes) -> FileRead:
 
 
 def real_path(path: str) -> str:
-    """The path with symbolic links resolved as far as it exists; ValueError for an impossible path.
+    """Return the path with symbolic links resolved, as far as it exists.
 
-    If another process changes it meanwhile, the result may never have been true: see `RealFiles`.
+    ValueError if no file can have this path. If another process changes a link meanwhile, the result may
+    never have been true: see `RealFiles`.
     """
     for _ in range(_ATTEMPTS):
         try:
@@ -301,7 +305,7 @@ def exists(path: str) -> bool:
 
 
 def file_stamp(path: str) -> tuple[int, ...] | None:
-    """A stamp that changes when a file is replaced or written; None without a regular file.
+    """Return a stamp that changes when the file is replaced or written. None if there is no regular file.
 
     Links are followed.
     """
@@ -322,9 +326,9 @@ def is_executable(path: str) -> bool:
 
 
 def list_directory(path: str | int, most: int | None = None) -> list[tuple[str, Entry]] | None:
-    """Names in a directory (at most `most`), sorted, with the kind of each; None if it cannot be listed.
+    """Return the sorted names in a directory with the kind of each. None if it cannot be listed.
 
-    `path` may be a descriptor.
+    `path` may be a descriptor. With `most`, no more entries than that are read.
     """
     try:
         with os.scandir(path) as entries:
@@ -334,11 +338,11 @@ def list_directory(path: str | int, most: int | None = None) -> list[tuple[str, 
 
 
 class Lines:
-    """The lines of a file that another program may be writing, except the middle of a long file.
+    """Reads the lines of a file that another program may be writing, without the middle of a long file.
 
-    `first` are the complete lines of its first `head` bytes. Iteration gives complete lines from the end of
-    the file on, without what comes after the last line end, and stops after `most` bytes; a longer line ends
-    it, too. OSError if there is no regular file.
+    `first` holds the complete lines in the first `head` bytes of the file. Iteration yields complete lines
+    backwards from the end of the file, without the text after the last line end. It goes back at most `most`
+    bytes, and so ends at a line that is longer. OSError if there is no regular file.
     """
 
     HEAD = 64 * 1024
@@ -378,7 +382,10 @@ class Lines:
 
 
 def read_range(path: str, start: int, size: int) -> tuple[tuple[int, ...], bytes]:
-    """Stamp of a regular file, and at most `size` bytes of it from `start` on; OSError for other files."""
+    """Return the stamp of a regular file and at most `size` bytes of it from offset `start` on.
+
+    OSError for other files.
+    """
     descriptor, stamp = _open_regular(path)
     try:
         os.lseek(descriptor, start, os.SEEK_SET)
@@ -403,7 +410,10 @@ def _open_regular(path: str) -> tuple[int, tuple[int, ...]]:
 
 
 def list_as_stored(path: str, most: int) -> list[tuple[str, Entry]]:
-    """Names in a directory in the order in which the file system has them; empty if it cannot be listed."""
+    """Return up to `most` names in a directory with their kinds, in the order of the file system.
+
+    Empty if the directory cannot be listed.
+    """
     try:
         with os.scandir(path) as entries:
             return [(entry.name, _kind(entry)) for entry in islice(entries, most)]
@@ -412,9 +422,9 @@ def list_as_stored(path: str, most: int) -> list[tuple[str, Entry]]:
 
 
 def which(command: str, *, search: str | None = None) -> str | None:
-    """Absolute path of a command found on `search` (default: PATH), or None.
+    """Return the absolute path of a command found on `search` (default: PATH), or None.
 
-    None for a relative path: it would depend on the process's working directory.
+    None also if it is found at a relative path, which would depend on the process's working directory.
     """
     import shutil  # not at import: it brings the archive modules along
 
@@ -596,7 +606,10 @@ def _with_problems(path: str, text: str, status: Status, problems: list[Problem]
 
 
 def foreign_encoding(data: bytes) -> str | None:
-    """UTF-16 or UTF-32 by its mark, or by NULs in every other (or three of four) bytes."""
+    """Return the encoding of UTF-16 or UTF-32 bytes, and None for others.
+
+    It is recognized by a byte order mark, or by NULs in every other byte, or in three of four bytes.
+    """
     for mark, encoding in _BOMS:
         if data.startswith(mark):
             return encoding

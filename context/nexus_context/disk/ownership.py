@@ -10,7 +10,10 @@ from nexus_context.disk.files import KINDS, FileRead, is_dir, is_link
 
 
 class DirectoryFault(msgspec.Struct, frozen=True):
-    """Why a directory cannot be entered: `reason` continues `it …`, `advice` is a sentence."""
+    """Why a directory cannot be entered. `reason` continues a sentence that begins with “it”.
+
+    `advice` is a sentence.
+    """
 
     code: str
     reason: str
@@ -18,10 +21,10 @@ class DirectoryFault(msgspec.Struct, frozen=True):
 
 
 def trusted_directory(path: str) -> str | None:
-    """Reason why a directory must not be entered, or None.
+    """Return why a directory must not be entered, or None if it can be trusted.
 
-    A trusted directory belongs to this process's user or to root, and is not writable for everyone unless
-    it is sticky. A symbolic link must itself belong to one of the two. Where users have no numbers (Windows),
+    A trusted directory belongs to this process's user or to root, and is not writable for everyone unless it
+    is sticky. A symbolic link must itself belong to one of the two. Where users have no numbers (Windows),
     every existing directory is trusted.
     """
     reason = _distrust(path, sticky_helps=True)
@@ -31,7 +34,10 @@ def trusted_directory(path: str) -> str | None:
 
 
 def directory_fault(path: str) -> DirectoryFault | None:
-    """Why what is at a path cannot be entered as a directory, or None; its owner does not count."""
+    """Return why a path cannot be entered as a directory. None if it can, or if nothing is there.
+
+    The owner of the directory does not matter.
+    """
     try:
         info = os.stat(path)
         searchable = os.access(path, os.X_OK)
@@ -60,15 +66,15 @@ _UNKNOWN_FAULT = ("cannot be examined", "Check the disk, or replace it by a dire
 
 
 def trusted_file(path: str) -> str | None:
-    """Reason why a file cannot be trusted, or None: for files in a shared directory such as /tmp."""
+    """Return why a file in a shared directory such as /tmp cannot be trusted, or None if it can."""
     return _distrust(path, sticky_helps=False)
 
 
 def trusted_read(read: FileRead) -> str | None:
-    """Reason why the file that was read cannot be trusted, or None; as `trusted_file`.
+    """Return why the file that was read cannot be trusted, or None if it can. See `trusted_file`.
 
-    This is about the opened file, whatever is at its path now. Unsaved text of a file that does not exist is
-    the user's.
+    This is about the opened file, whatever is at its path now. If there is no file, its text is unsaved text
+    of the user, which is trusted.
     """
     if read.owner is None:
         reason = trusted_file(read.path)
@@ -86,7 +92,10 @@ def trusted_read(read: FileRead) -> str | None:
 
 
 def foreign(path: str) -> str | None:
-    """Reason why a path belongs to another user, or None; of a symbolic link, the link itself counts."""
+    """Return a reason if the path belongs to another user than this one or root, else None.
+
+    For a symbolic link, the owner of the link counts.
+    """
     try:
         info = os.lstat(path)
     except (OSError, ValueError):
@@ -95,7 +104,7 @@ def foreign(path: str) -> str | None:
 
 
 def shared_directory(path: str) -> bool:
-    """Whether everyone may put files into a directory that only their owners may remove (/tmp)."""
+    """Whether everyone may put files into a directory, and only their owners may remove them, as in /tmp."""
     try:
         mode = os.stat(path).st_mode
     except (OSError, ValueError):

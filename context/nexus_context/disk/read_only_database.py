@@ -1,8 +1,8 @@
-"""A SQLite database of another process, read without changing any of its files.
+"""Opens the SQLite database of another program for reading, without changing any of its files.
 
 To read the log of a database in WAL mode, SQLite needs the file `-shm`, which only programs that may write
-create. Without it nobody has the database open. Then it is read as it is, if its log is empty: else its
-program has to open it first.
+create. If that file is missing, nobody has the database open. The database is then read as it is if its log
+is empty. Otherwise its program has to open it first.
 """
 
 from urllib.parse import quote
@@ -15,7 +15,10 @@ _SIZE = 2  # of a stamp: the bytes of the file
 
 
 def connect(path: str, *, owner: str, patience_ms: int) -> apsw.Connection:
-    """A connection that only reads; apsw.Error if the database of the program `owner` cannot be read."""
+    """Open a database for reading only. apsw.Error if the database of the program `owner` cannot be read.
+
+    `patience_ms` is how long a statement waits for a lock.
+    """
     is_open = files.file_stamp(f"{path}-shm") is not None
     log = files.file_stamp(f"{path}-wal")
     if log is not None and log[_SIZE] and not is_open:

@@ -1,4 +1,4 @@
-"""The directory for the user's state: the ledger, the log, what was set up.
+"""Finds the directory for the user's state: the ledger, the log, what was set up.
 
 It is $NEXUS_STATE, else `nexus` in the system's directory for user state, which is in the home directory.
 """
@@ -27,7 +27,10 @@ def has_home_directory() -> bool:
 
 
 def state_directory(environ: Mapping[str, str]) -> str:
-    """The absolute path of the directory. NoStateDirectoryError if nothing says where it is."""
+    """Return the absolute path of the user's state directory.
+
+    NoStateDirectoryError if nothing says where it is.
+    """
     if state := environ.get("NEXUS_STATE"):
         return os.path.abspath(state)
     import platformdirs  # slow, and needed by processes that store something

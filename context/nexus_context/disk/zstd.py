@@ -1,6 +1,6 @@
-"""Files that are compressed with zstd, read as their text, as far as this Python can.
+"""Reads the text of files that are compressed with zstd, if this Python has a module for it.
 
-The text of the file that was opened last stays in a temporary file: it is read in many pieces.
+The text of the file that was opened last stays in a temporary file, since it is read in many pieces.
 """
 
 import errno
@@ -21,7 +21,11 @@ _last: tuple[tuple[int, ...], IO[bytes]] | None = None  # the stamp of the file 
 
 
 def open_text(descriptor: int, stamp: tuple[int, ...], path: str) -> int:
-    """A descriptor of the text of an open file, which is closed. OSError if it cannot be read."""
+    """Return a descriptor of the text of a compressed file, and close `descriptor`.
+
+    OSError if it cannot be read. `stamp` identifies the content: the text of the last file is used again if
+    its stamp is the same.
+    """
     global _last
     with _lock, os.fdopen(descriptor, "rb") as compressed:
         if _last is None or _last[0] != stamp:

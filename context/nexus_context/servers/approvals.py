@@ -1,13 +1,13 @@
-"""What the user approved: which servers may start, and what they offered then.
+"""Keeps what the user approved: which servers may start, and what they offered then.
 
-1. An approval is bound to the hash of a launch. It counts wherever the same launch is asked for, and nothing
-   else does: another argument, directory, value or program is another launch.
+1. An approval is bound to the hash of a launch, and counts for that launch in every folder. Another argument,
+   directory, value or program is another launch.
 2. It keeps the pin of what the server offered when it was approved, or when it was first started after that.
    A server that offers something else may not be called until the user has approved the change.
-3. A server of the user's own file needs no approval to start; its pin is kept all the same.
+3. A server of the user's own file needs no approval to start. Its pin is kept all the same.
 4. What is stored is for people to read: names, the command with its secrets covered, the time.
-5. Two launches are of the same program if their commands differ in nothing but absolute paths behind a
-   package, a script's name or another word. That is good enough to estimate a cost, and for nothing else.
+5. Two launches are of the same program if their commands differ only in absolute paths that follow a package,
+   a script's name or another word. That is good enough to estimate a cost, and for nothing else.
 """
 
 import os
@@ -25,9 +25,10 @@ DEFINITIONS = os.path.join("trust", "definitions")
 
 
 class Approval(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What was approved. `command` is as a person was shown it; `approved` is the time, UTC, ISO 8601.
+    """One approved launch.
 
-    `may_start` is False for a server of the user's own file of which only the pin is kept.
+    `command` is the text that a person was shown; `approved` is the time, UTC, ISO 8601. `may_start` is False
+    if only the pin is kept, for a server of the user's own file.
     """
 
     name: str
@@ -48,12 +49,12 @@ class Approvals(msgspec.Struct, frozen=True):
         return approval is not None and approval.may_start
 
     def pin_of(self, launch_hash: str) -> str | None:
-        """What the server may offer; None if nothing is known yet."""
+        """Return the pin of what the server may offer. None if nothing is known yet."""
         approval = self.servers.get(launch_hash)
         return None if approval is None else approval.pin
 
     def launch_of_program(self, command: str) -> str | None:
-        """The hash of the newest launch of the same program whose offer is known (rule 5)."""
+        """Return the hash of the newest launch of the same program that has a pin (rule 5), or None."""
         program = _program(command)
         hashes = (
             (approval.approved, key)
@@ -70,12 +71,15 @@ class Approvals(msgspec.Struct, frozen=True):
 
 
 def approvals_file(environ: Mapping[str, str]) -> str:
-    """The absolute path of the file. NoStateDirectoryError if nothing says where it is."""
+    """Return the absolute path of the approvals file. NoStateDirectoryError if nothing says where it is."""
     return os.path.join(state_directory(environ), NAME)
 
 
 def definitions_file(environ: Mapping[str, str], launch_hash: str) -> str:
-    """The absolute path of what the server of a launch offered. NoStateDirectoryError as above."""
+    """Return the absolute path of the file with what the server of a launch offered.
+
+    NoStateDirectoryError if nothing says where it is.
+    """
     return os.path.join(state_directory(environ), DEFINITIONS, f"{launch_hash}.json")
 
 
@@ -91,7 +95,10 @@ def _program(command: str) -> tuple[str, ...]:
 
 
 def parse_approvals(text: str | None) -> Approvals:
-    """The approvals of a text of the file; of one that is damaged or missing none: everything asks again."""
+    """Parse the text of the approvals file.
+
+    A damaged or missing file has no approvals, so every server asks again.
+    """
     try:
         return decode_as((text or "").encode("utf-8", "replace"), Approvals)
     except msgspec.MsgspecError:

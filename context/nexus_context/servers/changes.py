@@ -1,4 +1,4 @@
-"""What changed in the definitions of a server since they were approved, and what in them is suspicious."""
+"""Finds what changed in a server's definitions since they were approved, and what in them is suspicious."""
 
 import difflib
 import re
@@ -37,7 +37,10 @@ class Word(msgspec.Struct, frozen=True):
 
 
 class DefinitionChange(msgspec.Struct, frozen=True):
-    """One difference. `place` is `tool`, `tool.description` and so on; `words` of a changed text."""
+    """One difference between two versions of a server's definitions.
+
+    `place` names the text, such as `tool` or `tool.description`. `words` are those of a text that changed.
+    """
 
     kind: Kind
     place: str
@@ -53,7 +56,7 @@ class Flag(msgspec.Struct, frozen=True):
 
 
 class ReviewedDefinitions(msgspec.Struct, frozen=True):
-    """What a server offers, with its pin and what is suspicious in it, worked out once."""
+    """The definitions of a server, with their pin and what is suspicious in them."""
 
     definitions: ServerDefinitions
     pin: str
@@ -61,12 +64,15 @@ class ReviewedDefinitions(msgspec.Struct, frozen=True):
 
 
 def review(definitions: ServerDefinitions) -> ReviewedDefinitions:
-    """The definitions with their pin and flags. DefinitionsError for what cannot be pinned."""
+    """Compute the pin and the flags of definitions. DefinitionsError if they cannot be pinned."""
     return ReviewedDefinitions(definitions, definitions.pin, find_flags(definitions))
 
 
 def compare(old: ServerDefinitions, new: ServerDefinitions) -> tuple[DefinitionChange, ...]:
-    """What changed in the texts that a model reads of a server, by tool and text."""
+    """Return what changed between two versions of the texts of a server that a model reads.
+
+    If no text changed but the pins differ, that is one change of a schema's structure.
+    """
     old_lines, new_lines = dict(_lines(old)), dict(_lines(new))
     changes = []
     for place in dict.fromkeys((*old_lines, *new_lines)):
@@ -83,7 +89,10 @@ def compare(old: ServerDefinitions, new: ServerDefinitions) -> tuple[DefinitionC
 
 
 def compare_words(old: str, new: str) -> tuple[Word, ...]:
-    """Two texts, word by word."""
+    """Return the words of two texts, each kept, added or removed.
+
+    If one of the texts is too long, all of `old` is removed and all of `new` is added.
+    """
     old_words, new_words = (_SPLIT.split(text) for text in (old, new))
     if max(len(old_words), len(new_words)) > 2 * MOST_WORDS:
         return (Word(old, "removed"), Word(new, "added"))
@@ -103,7 +112,7 @@ def compare_words(old: str, new: str) -> tuple[Word, ...]:
 
 
 def find_flags(definitions: ServerDefinitions) -> tuple[Flag, ...]:
-    """The suspicious texts of a server, at most MOST_FLAGS."""
+    """Find the suspicious texts in the definitions of a server, at most MOST_FLAGS."""
     flags: list[Flag] = []
     for place, text in definitions.leaves():
         if not isinstance(text, str):

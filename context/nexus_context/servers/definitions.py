@@ -21,11 +21,11 @@ PINNED = ("name", "title", "description", "inputSchema", "outputSchema", "annota
 
 
 class DefinitionsError(RequestError):
-    """What a server lists cannot be used; the text says why."""
+    """Raised if what a server lists cannot be used. The message says why."""
 
 
 class ServerDefinitions(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """The lists of a server. `tools`, `prompts` and `resources` are JSON objects as they came.
+    """What a server has listed. `tools`, `prompts` and `resources` are JSON objects as they came.
 
     `title` and `version` are what the server calls itself.
     """
@@ -39,7 +39,10 @@ class ServerDefinitions(msgspec.Struct, frozen=True, rename="camel", omit_defaul
 
     @property
     def pin(self) -> str:
-        """What an approval keeps of them (rule 2). DefinitionsError for what has no canonical form."""
+        """The hash that an approval keeps (rule 2).
+
+        DefinitionsError if the definitions have no canonical form.
+        """
         pinned = {
             "instructions": self.instructions,
             "tools": sorted(
@@ -50,7 +53,7 @@ class ServerDefinitions(msgspec.Struct, frozen=True, rename="camel", omit_defaul
         return hashlib.sha256(_canonical(pinned)).hexdigest()
 
     def leaves(self) -> Iterator[tuple[str, Any]]:
-        """Every value that a model would be told, with its place as a person names it: `tool.title`."""
+        """Yield each value that a model is told, after its place for people, such as `tool.title`."""
         if self.instructions:
             yield "instructions", self.instructions
         for tool in self.tools:
@@ -58,7 +61,10 @@ class ServerDefinitions(msgspec.Struct, frozen=True, rename="camel", omit_defaul
 
 
 def checked(definitions: ServerDefinitions) -> ServerDefinitions:
-    """The definitions, if they can be used; DefinitionsError if there are too many, or one has no name."""
+    """Return the definitions if they can be used.
+
+    DefinitionsError if they are too many or too large, or if a tool has no name or the name of another one.
+    """
     if len(definitions.tools) > MOST_TOOLS:
         raise DefinitionsError(
             f"The server lists more than {MOST_TOOLS:,} tools. No model can choose among so many: none of "

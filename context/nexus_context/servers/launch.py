@@ -1,17 +1,17 @@
-"""What starting an MCP server would do: program, arguments, directory, environment, or address.
+"""Plans what starting an MCP server would do: program, arguments, directory, environment, or address.
 
 1. Program, arguments, directory and address are resolved: what runs is what was approved. The program is its
    real path, so that a link that leads elsewhere asks again.
-2. What a person is shown are the words as the file has them, so that a value of theirs is never shown; only
-   `${workspaceFolder}` and the like are resolved. A word that is a secret, or follows an option for one, is
-   covered, unless it has a character that code needs: nothing that runs is hidden. Of such a word only
-   tokens are covered, and values of `Name: value` and of JSON under a secret name. What is covered is the
-   launch's secret, which `hidden_words` gives to the log.
+2. A person is shown the words as the file has them, so that the value of a variable is never shown. Only
+   `${workspaceFolder}` and the like are resolved. A word is covered if it is a secret or follows an option
+   for one. If it has a character that code needs, only parts of it are covered, so that nothing that runs is
+   hidden: tokens, and values of `Name: value` and of JSON under a secret name. `hidden_words` gives to the
+   log what is covered.
 3. Values of variables and headers are as written, with the references to the folder resolved. References to
-   the user's variables stay: a new token is no new program, and no hash is made of a secret that the file
+   the user's variables stay: a new token is not a new program, and no hash is made of a secret that the file
    does not have. They are resolved when the server starts (`Launch.environment`, `Launch.sent_headers`).
-4. A server of a file in the workspace runs in the directory of its layer; one of the user's own file in the
-   user's home directory, so that all folders share it.
+4. A server of a file in the workspace runs in the directory of its layer. One of the user's own file runs in
+   the user's home directory, so that all folders share it.
 """
 
 import hashlib
@@ -43,7 +43,7 @@ _ADDRESS = r"(?s)([^:/?#]+://|)(?:([^/?#]*)@)?([^/?#]*)([^?#]*)(?:\?([^#]*))?(?:
 
 
 class LaunchError(RequestError):
-    """A server cannot be started as it is configured; the text says what to do."""
+    """Raised if a server cannot be started as it is configured. The message says what to do."""
 
 
 class LaunchContext(msgspec.Struct, frozen=True):
@@ -62,9 +62,9 @@ class LaunchContext(msgspec.Struct, frozen=True):
 class Launch(msgspec.Struct, frozen=True, kw_only=True):
     """A server, ready to be started. `hash` is what an approval is bound to, in hexadecimal.
 
-    `arguments` begin with the program as it was written, `executable` is where it was found, and `program`
-    the real path of that. `written` are the words or the address as the file has them. Of `variables` and
-    `headers` the values may refer to the user's variables.
+    `arguments` begins with the program as it was written; `executable` is where it was found, and `program`
+    is the real path of that. `written` holds the words of the command, or the address, as the file has them.
+    Values in `variables` and `headers` may refer to the user's variables.
     """
 
     name: str
@@ -97,12 +97,15 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_of_user(self) -> bool:
-        """Whether a file of the user names it, which approves it; one of the workspace never does."""
+        """Whether a file of the user names the server.
+
+        It needs no approval then; one of the workspace does.
+        """
         return self.origin in (DEFAULTS, GLOBAL)
 
     @property
     def text(self) -> str:
-        """The command or the address, as a person is shown it: secrets are covered."""
+        """The command or the address as a person is shown it, with secrets covered."""
         if self.url:
             return _cover(self.written[0], _secrets_of_address(self.written[0]))
         program = self.written[0] if references_in(self.written[0]) else self.executable
@@ -114,17 +117,17 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def printable_variables(self) -> dict[str, str]:
-        """What its file gives the process, as a person is shown it."""
+        """The variables that the server's file sets for its process, as a person is shown them."""
         return {name: _printable_value(name, value) for name, value in self.variables.items()}
 
     @property
     def printable_headers(self) -> dict[str, str]:
-        """The headers of its requests, as a person is shown them."""
+        """The headers of requests to the server, as a person is shown them."""
         return {name: _printable_value(name, value) for name, value in self.headers.items()}
 
     @property
     def hidden_words(self) -> tuple[str, ...]:
-        """What `text` hides of the arguments or the address, as written and as resolved."""
+        """What `text` hides of the arguments or the address, both as written and as resolved."""
         resolved = (self.url,) if self.url else self.arguments
         hidden = [word for word in resolved if word not in self.written]
         for words in (resolved, self.written):
@@ -135,21 +138,33 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def signs_in(self) -> bool:
-        """Whether the user can sign in to it: an HTTP server whose file has no credentials of its own."""
+        """Whether the user can sign in to the server.
+
+        That is the case if it is reached by HTTP, and its file has no credentials.
+        """
         has_other_way = "@" in urlsplit(self.url).netloc or "authorization" in map(str.lower, self.headers)
         return bool(self.url) and not has_other_way
 
     def environment(self, environ: Mapping[str, str]) -> dict[str, str]:
-        """The variables that its process gets. LaunchError for one that is not set."""
+        """Return the variables that the server's process gets.
+
+        LaunchError if it needs one that is not set.
+        """
         inherited = {name: environ[name] for name in INHERITED if name in environ}
         return inherited | _resolved(self.variables, environ, self.name)
 
     def sent_headers(self, environ: Mapping[str, str]) -> dict[str, str]:
-        """The headers of its requests. LaunchError for a variable that is not set."""
+        """Return the headers of requests to the server.
+
+        LaunchError if they need a variable that is not set.
+        """
         return _resolved(self.headers, environ, self.name)
 
     def values_digest(self, environ: Mapping[str, str]) -> str:
-        """SHA-256 of the variables or headers sent to it; "" if a variable is not set."""
+        """Return the SHA-256 of the variables or headers that the server gets.
+
+        It is empty if a variable is not set.
+        """
         try:
             values = self.sent_headers(environ) if self.url else self.environment(environ)
         except LaunchError:

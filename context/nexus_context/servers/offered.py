@@ -1,8 +1,9 @@
-"""The tools of a server as a model is offered them: names that every provider takes, and what they cost.
+"""Turns the tools of a server into definitions for a model, with names that every provider accepts.
 
 1. A tool is called `mcp__<server>__<tool>`, as Claude Code does. Characters that a provider refuses become
-   `_`. A name that was changed, or is too long, ends with a part of its hash: it depends on no other tool.
-2. Its description and schema are the server's own, in a definition that says so.
+   `_`. A name that was changed, or is too long, ends with a part of its hash, so that it does not depend on
+   other tools.
+2. Its description and schema are the server's own.
 """
 
 import hashlib
@@ -22,9 +23,9 @@ _REFUSED = re.compile(r"[^A-Za-z0-9_-]")
 
 
 class OfferedTool(msgspec.Struct, frozen=True):
-    """A tool of a server under the `name` that a model is told; `tool` is its name at the server.
+    """A tool of a server. `name` is the name that a model is told; `tool` is its name at the server.
 
-    `only_reads`: its server says that it changes nothing.
+    `only_reads` is true if the server says that the tool changes nothing.
     """
 
     name: str
@@ -35,7 +36,7 @@ class OfferedTool(msgspec.Struct, frozen=True):
 
 
 def offered_tools(server: str, definitions: ServerDefinitions) -> list[OfferedTool]:
-    """The tools of a server, in its order."""
+    """Return the tools of a server as a model is offered them, in the server's order."""
     offered = []
     for tool in definitions.tools:
         name = _name(server, tool["name"])
@@ -52,14 +53,14 @@ def offered_tools(server: str, definitions: ServerDefinitions) -> list[OfferedTo
 
 
 def count_tools(offered: Iterable[OfferedTool], counter: TokenCounter) -> Mapping[str, int]:
-    """The tokens of each definition in every request, by the tool's name at the server."""
+    """Count the tokens of each tool's definition in every request: the tool's name at the server → tokens."""
     offered = list(offered)
     rows = tool_rows([tool.definition for tool in offered], counter)
     return {tool.tool: row.tokens for tool, row in zip(offered, rows, strict=True)}
 
 
 def prefix_of(server: str) -> str:
-    """What the names of a server's tools begin with."""
+    """Return what the names of a server's offered tools begin with."""
     return _REFUSED.sub("_", f"{PREFIX}{server}__")
 
 

@@ -1,8 +1,8 @@
-"""The prompts of MCP servers: how a person calls one, and its text as a message of that person.
+"""Calls the prompts of MCP servers for a person, and turns the result into a message of that person.
 
 1. The words after its name are its arguments, in their order; the last argument takes what is left.
-2. Its messages are sent as one. Texts stand as they came; what an assistant says in them is marked. Of what
-   is no text, a note says what it is.
+2. Its messages are sent as one. Texts stand as they came, and those of an assistant are marked. A part that
+   is not text is replaced by a note that says what it is.
 """
 
 from collections.abc import Iterable, Mapping
@@ -15,7 +15,10 @@ from nexus_context.text.visible import visible_line
 
 
 def prompt_usage(prompt: Mapping[str, Any]) -> str:
-    """The name of a prompt and its arguments, `[…]` for one that may be left out: `fix FILE [LINE]`."""
+    """Return how a prompt is called: its name and arguments, as in `fix FILE [LINE]`.
+
+    An argument in `[…]` may be left out.
+    """
     names = [
         (str(argument.get("name")).upper(), argument.get("required") is True)
         for argument in _arguments(prompt)
@@ -25,7 +28,7 @@ def prompt_usage(prompt: Mapping[str, Any]) -> str:
 
 
 def find_prompt(server: str, definitions: ServerDefinitions | None, name: str) -> Mapping[str, Any]:
-    """The prompt of this name as it was listed. RequestError if there is none."""
+    """Return the prompt of this name as it was listed. RequestError if there is none."""
     prompts = () if definitions is None else definitions.prompts
     prompt = next((candidate for candidate in prompts if candidate.get("name") == name), None)
     if prompt is None:
@@ -37,7 +40,10 @@ def find_prompt(server: str, definitions: ServerDefinitions | None, name: str) -
 
 
 def read_arguments(server: str, prompt: Mapping[str, Any], words: str) -> dict[str, str]:
-    """The words as arguments of a prompt. RequestError if there are too few."""
+    """Split `words` into the arguments of a prompt.
+
+    RequestError if there are fewer words than required arguments.
+    """
     arguments = _arguments(prompt)
     values = words.split(maxsplit=max(0, len(arguments) - 1))
     if len(values) < sum(argument.get("required") is True for argument in arguments):
@@ -52,7 +58,7 @@ def read_arguments(server: str, prompt: Mapping[str, Any], words: str) -> dict[s
 
 
 def prompt_text(server: str, messages: Iterable[Mapping[str, Any]]) -> str:
-    """The text of a prompt's messages; `messages` are as in MCP."""
+    """Return the text of a prompt's messages, which have the form of MCP."""
     texts = []
     for message in messages:
         content = message.get("content")

@@ -1,7 +1,8 @@
-"""What a server answered, as a text for a model: that of a tool, or the contents of a resource.
+"""Turns a server's answer into a text for a model: the result of a tool, or the contents of a resource.
 
-1. Its first line says whose data it is, and that it is no instruction.
-2. Then come its texts as the server sent them. Of a part that is no text, a note says what it is.
+1. Its first line says whose data it is, and that it is not an instruction.
+2. Then come its texts as the server sent them. A part that is not text is replaced by a note that says what
+   it is.
 """
 
 from collections.abc import Iterable
@@ -14,13 +15,13 @@ from nexus_context.text.visible import visible_line
 def result_text(
     server: str, name: str, content: Iterable[dict[str, Any]], *, kind: Literal["tool", "resource"] = "tool"
 ) -> str:
-    """The text of an answer; `content` are its parts as in MCP."""
+    """Return the text of an answer whose parts, `content`, have the form of MCP."""
     head = texts.text("server_result").format(kind=kind, name=visible_line(name), server=visible_line(server))
     return "\n".join((head, *(part_text(part) for part in content)))
 
 
 def part_text(part: dict[str, Any]) -> str:
-    """The text of a part; a note in brackets if it has none."""
+    """Return the text of a part, or a note in brackets if it has none."""
     resource = part.get("resource")
     text = part.get("text", resource.get("text") if isinstance(resource, dict) else None)
     if isinstance(text, str):

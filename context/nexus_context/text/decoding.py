@@ -16,7 +16,7 @@ _learning = threading.Lock()
 
 
 def decoder_of(kind: type[T]) -> msgspec.json.Decoder[T]:
-    """The decoder of a type."""
+    """Return the decoder of JSON to a type."""
     decoder = _decoders.get(kind)
     if decoder is None:
         with _learning:
@@ -25,11 +25,11 @@ def decoder_of(kind: type[T]) -> msgspec.json.Decoder[T]:
 
 
 def decode_as(data: bytes | bytearray | memoryview | str | msgspec.Raw, kind: type[T]) -> T:
-    """A value of a type from JSON. msgspec.DecodeError for anything else."""
+    """Decode JSON to a value of the type `kind`. msgspec.DecodeError if it is not one."""
     return decoder_of(kind).decode(data)
 
 
 def convert_to(value: Any, kind: type[T], *, from_attributes: bool = False) -> T:
-    """A value of a type from plain values. msgspec.ValidationError for anything else."""
+    """Convert plain values to a value of the type `kind`. msgspec.ValidationError if they are not one."""
     decoder_of(kind)
     return msgspec.convert(value, kind, from_attributes=from_attributes)

@@ -46,7 +46,7 @@ _PUBLISHED = (
 
 
 def is_opaque(value: str) -> bool:
-    """Whether a value cannot be words."""
+    """Whether a value looks like a credential, and not like words (rule 1)."""
     if len(value) % 4 == 0 and re.fullmatch(_PADDED, value):
         return True
     return any(len(piece) >= LEAST and _is_random(piece) for piece in re.split(_SEPARATORS, value))
@@ -78,12 +78,12 @@ def _examples() -> re.Pattern[str]:
 
 
 def is_published_example(text: str) -> bool:
-    """Whether a text of the shape of a token opens nothing."""
+    """Whether a text that has the shape of a token is a published example, which opens nothing (rule 3)."""
     return re.search(_PUBLISHED, text) is not None
 
 
 def user_and_password(value: str) -> tuple[str, str] | None:
-    """Decode the credentials after `Basic`; None if they are not a user and a password."""
+    """Decode the credentials after `Basic`. None if they are not a user and a password."""
     try:
         decoded = binascii.a2b_base64(value + "=" * (-len(value) % 4), strict_mode=True).decode()
     except ValueError:

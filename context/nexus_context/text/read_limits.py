@@ -28,9 +28,9 @@ _TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"?|[\[{,]', re.DOTALL)
 
 
 class Unpacked(NamedTuple):
-    """The content of a packed file up to any damage, and a sentence about the damage.
+    """The content of a packed file up to any damage. `problem` is a sentence about the damage.
 
-    `refused`: the file exceeds a limit; none of it should be read.
+    `refused` is true if the file exceeds a limit: none of it should be read.
     """
 
     data: bytes
@@ -66,7 +66,7 @@ def unpacked(data: bytes, limit: int) -> Unpacked:
 
 
 def values_in(text: str, max_values: int) -> int:
-    """About how many values a JSON text holds, capped at `most + 1`."""
+    """Return about how many values a JSON text holds. Counting ends at `max_values + 1`."""
     count = sum(map(text.count, _MARKS))
     if count <= max_values:
         return count
@@ -79,11 +79,11 @@ def values_in(text: str, max_values: int) -> int:
 
 
 def too_many_values() -> str:
-    """The message for a file with more than MOST_VALUES."""
+    """Return the message for a file with more than MOST_VALUES values."""
     return f"The file holds more than the {MOST_VALUES:,} JSON values that are read at most. Split it."
 
 
 def line_at(text: str, offset: int) -> int:
-    """The number, from 1, of the line at an offset; takes no memory, unlike a table of lines."""
+    """Return the number, from 1, of the line at an offset. This takes no memory, unlike a table of lines."""
     ends = text.count("\n", 0, offset) + text.count("\r", 0, offset) - text.count("\r\n", 0, offset)
     return ends + 1

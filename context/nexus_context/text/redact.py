@@ -129,7 +129,7 @@ _RANDOM_BITS = (
 
 
 def secrets_in(value: str, name: str = "") -> tuple[Span, ...]:
-    """The ranges of a value that are literal secrets; `name` is its key."""
+    """Return the ranges of a value that are literal secrets. `name` is the key of the value (rule 4)."""
     spans = [Span(*match.span(match.lastindex or 0)) for match in _matches(value[:_MOST], name)]
     if not spans and _SECRET_NAME.search(name) and _looks_random(value):
         spans = [Span(0, len(value))]
@@ -137,22 +137,25 @@ def secrets_in(value: str, name: str = "") -> tuple[Span, ...]:
 
 
 def secrets_in_text(text: str) -> tuple[Span, ...]:
-    """The ranges of a text of any length that are literal secrets by their shape (rules 1 to 3).
+    """Return the ranges of a text of any length that are literal secrets by their shape (rules 1 to 3).
 
     What documentation writes in place of secrets is left out: `https://user:password@host`, a token that
-    counts, the first line of a key. To cover secrets, use `cover_literals`, which has no such exceptions.
+    counts, the first line of a key. To cover secrets, use `cover_literals`, which covers these, too.
     """
     matches = (match for match in _matches(text) if not _is_documentation(match))
     return tuple(_apart([Span(*match.span(match.lastindex or 0)) for match in matches]))
 
 
 def cover_literals(text: str) -> str:
-    """The text with every literal secret (rules 1 to 3) covered by as many `*`."""
+    """Return the text with every literal secret (rules 1 to 3) replaced by as many `*`."""
     return _covered(text, [Span(*match.span(match.lastindex or 0)) for match in _matches(text)])
 
 
 def without_secrets(value: Any, name: str = "") -> Any:
-    """A JSON value with every literal secret covered by `*`; `name` is its key."""
+    """Return a JSON value with every literal secret replaced by as many `*`.
+
+    `name` is the key of the value.
+    """
     if isinstance(value, dict):
         return {key: without_secrets(item, str(key)) for key, item in value.items()}
     if isinstance(value, list):
@@ -189,7 +192,7 @@ def _bare(name: str) -> str:
 
 
 def printable_setting(value: Any, pointer: Sequence[str | int] = ()) -> Any:
-    """A value of config.json as it may be printed, with secrets covered.
+    """Return a value of config.json as it may be printed, with secrets covered.
 
     Covered are the provider's headers, all of an address but its host and path, values with a secret name,
     and literal secrets. `pointer` is the value's place in config.json, () for the whole file.
@@ -210,16 +213,19 @@ def printable_setting(value: Any, pointer: Sequence[str | int] = ()) -> Any:
 
 
 def redact(text: str) -> str:
-    """The text with every secret, and every JSON value with a secret name, covered by as many `*`."""
+    """Return the text with secrets replaced by as many `*`.
+
+    Secrets are literal secrets and JSON values with a secret name.
+    """
     matches = [*_matches(text), *re.finditer(_MEMBER, text)]
     return _covered(text, [Span(*match.span(match.lastindex or 0)) for match in matches])
 
 
 def redact_message(text: str) -> str:
-    """A text of a conversation, covered as by `redact`, and what it assigns to a secret name.
+    """Cover secrets in a text of a conversation: those of `redact`, and values assigned to a secret name.
 
-    That is a value that can be a secret: `DB_PASSWORD=harbour9`, `--token …`, but not `password: str`. Of a
-    private key whose end is there, nothing behind the end is covered.
+    Such a value is covered only if it can be a secret: `DB_PASSWORD=harbour9` and `--token …` are covered,
+    `password: str` is not. If a private key has an end, nothing after the end is covered.
     """
     keys = re.finditer(_PRIVATE_KEY, text) if "-----BEGIN" in text else ()
     spans = [*(Span(*match.span()) for match in keys), *_assigned(text)]
@@ -227,9 +233,9 @@ def redact_message(text: str) -> str:
 
 
 def redact_arguments(value: Any, name: str = "") -> Any:
-    """The arguments of a tool call, every text in them covered as by `redact_message`.
+    """Return the arguments of a tool call with every text in them covered as by `redact_message`.
 
-    `name` is the key of the value: what stands under a secret name is covered if it is one word.
+    `name` is the key of the value. A value of one word under a secret name is covered completely.
     """
     if isinstance(value, dict):
         return {key: redact_arguments(item, str(key)) for key, item in value.items()}
@@ -357,7 +363,10 @@ def _is_documentation(match: re.Match[str]) -> bool:
 
 
 def find_candidates(text: str) -> Iterator[re.Match[str]]:
-    """Match the four patterns. A long text is searched only for patterns whose mark it contains."""
+    """Yield the matches of the four patterns.
+
+    A long text is searched only for patterns whose mark it contains.
+    """
     if _has_one(_TOKEN_MARKS, text):
         yield from TOKEN.finditer(text)
     if _has_one(_SCHEME_MARKS, text.lower()) or _has_one(_OTHER_CASES, text):

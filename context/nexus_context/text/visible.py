@@ -17,17 +17,17 @@ _UNKNOWN = "\N{REPLACEMENT CHARACTER}"
 
 
 def visible(text: str) -> str:
-    """Text of several lines in which nothing steers a terminal."""
+    """Return a text of several lines in which nothing steers a terminal. Line ends stay."""
     return _STEERING.sub(_picture, text)
 
 
 def visible_line(text: str) -> str:
-    """As `visible`, with line ends made visible: a file name cannot start a new line."""
+    """Like `visible`, but line ends are made visible, too: a file name cannot start a new line."""
     return _STEERING_LINE.sub(_picture, text)
 
 
 def visible_json(text: str) -> str:
-    """JSON of the same value, in which what could steer a terminal is escaped."""
+    """Return JSON of the same value in which every character that could steer a terminal is escaped."""
     return _STEERING.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 

@@ -29,12 +29,12 @@ _OPENS = frozenset(_CLOSES.values())
 
 
 class CursorPlace(NamedTuple):
-    """A place where a key or value is, or may be written.
+    """Where a key or value is, or may be written, in JSON text.
 
-    `container` is the path of the object or list around it. In an object, `key` is the name whose value the
-    place is, or None where a key may stand. `written` is the token at the place, with its quotes; `prefix`
-    what it says up to the place. `names` are the other keys of the object. `has_colon`: a colon follows the
-    key.
+    `container` is the path of the object or list around the place. `key` is the name whose value belongs at
+    the place; it is None where a key may stand, and in a list. `written` is the range of the token at the
+    place, with its quotes; `prefix` is what the token says up to the place. `names` are the other keys of the
+    object. `has_colon` is true if a colon follows the key.
     """
 
     container: Pointer
@@ -47,7 +47,7 @@ class CursorPlace(NamedTuple):
 
     @property
     def pointer(self) -> Pointer:
-        """The path of the value at the place: in a list, and for a key, that of the container."""
+        """The path of the value at the place. In a list, and where a key may stand, it is the container's."""
         return self.container if self.key is None else (*self.container, self.key)
 
 
@@ -88,7 +88,7 @@ class _Container:
 
 
 def find_place(text: str, offset: int) -> CursorPlace | None:
-    """What can be written at an offset; None in a comment, and outside of the outermost brackets."""
+    """Return what can be written at an offset. None in a comment, and outside of the outermost brackets."""
     containers: list[_Container] = []
     end = 0  # of what was read
     for token in _tokens(text, 0, containers, offset=offset):

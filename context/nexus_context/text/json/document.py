@@ -24,8 +24,8 @@ _STRING = re.compile(r'"(?:[^"\\\r\n]*+\\.){0,500}[^"\\\r\n]*+"?')
 class JsonDocument:
     """One parsed text (RFC 8259). Immutable to callers; locations are worked out on first use.
 
-    `value` is a plain Python value: of a broken text, what could be recovered, or None. `problems` are in the
-    order of the text, with codes `json.*`. `empty` says that the text is blank.
+    `value` is a plain Python value. For a broken text it is what could be recovered, or None. `problems` are
+    in the order of the text, with codes `json.*`. `empty` is true if the text is blank.
     """
 
     __slots__ = (
@@ -64,15 +64,24 @@ class JsonDocument:
         return f"JsonDocument({self.path!r}, {len(self.text)} characters, {len(self.problems)} problems)"
 
     def span(self, pointer: Pointer) -> Span:
-        """Span of a value; KeyError if there is none. Indices and names stand for each other."""
+        """Return the span of the value at `pointer`. KeyError if there is none.
+
+        The step 0 also finds a member with the name "0", and the step "0" an item of a list.
+        """
         return self._locate(pointer).value
 
     def key_span(self, pointer: Pointer) -> Span | None:
-        """Span of a value's key with its quotes, None for items and the root; KeyError as for `span`."""
+        """Return the span of a value's key with its quotes. None for list items and the root.
+
+        KeyError if there is no such value.
+        """
         return self._locate(pointer).key
 
     def path_at(self, offset: int) -> Pointer:
-        """Path of the innermost key or value that contains the offset, or ends with it; () outside all."""
+        """Return the path of the innermost key or value that contains the offset, or ends there.
+
+        () if there is none.
+        """
         if self._index is None and self._count_lookup():
             return find_at(self.text, offset)
         return self._table().at(offset)

@@ -27,10 +27,10 @@ class _Tables(NamedTuple):
 
 
 class NodeIndex:
-    """Finds values among the nodes; its tables are built on first use, by any number of threads at once.
+    """Finds values among the nodes of a scan. Its tables are built on first use; any thread may call it.
 
-    An incomplete member, a key that lacks its value, never replaces a complete one: it is
-    not in the document's value either, so everything in that value can be found.
+    An incomplete member is a key that lacks its value. It never replaces a complete one: it is not in the
+    document's value either, so everything in that value can be found.
     """
 
     __slots__ = ("_nodes", "_starts", "_tables", "_text")
@@ -42,10 +42,10 @@ class NodeIndex:
         self._starts: list[int] | None = None
 
     def find(self, path: Pointer) -> Location:
-        """Location of a value; KeyError if there is none.
+        """Return the location of a value. KeyError if there is none.
 
-        Of several members with one name the last complete one counts; of an incomplete one, it is where its
-        value belongs.
+        Of several members with one name the last complete one counts. For an incomplete one, the location is
+        where its value belongs.
         """
         if not self._nodes:
             raise KeyError(path)
@@ -62,9 +62,10 @@ class NodeIndex:
         return Location(Span(start, end), Span(key_start, key_end) if key_start >= 0 else None)
 
     def at(self, offset: int) -> Pointer:
-        """Path of the innermost key or value that contains or touches an offset; () outside all.
+        """Return the path of the innermost key or value that contains or touches an offset.
 
-        An offset inside a member that a later one of the same name replaces counts as that member.
+        () outside of all. An offset inside a member that a later one of the same name replaces counts as that
+        member.
         """
         if self._starts is None:
             self._starts = [node[4] if node[4] >= 0 else node[0] for node in self._nodes]

@@ -165,7 +165,7 @@ def count_unopened(text: str) -> dict[str, int]:
 
 
 def junk_end(text: str, start: int) -> int:
-    """End of what is not understood at `start`: before a comma, a bracket or the line's end."""
+    """Return where the text that is not understood ends: before a comma, a bracket or the line's end."""
     at = start
     while match := _JUNK.match(text, at):
         at = match.end()

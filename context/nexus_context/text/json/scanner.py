@@ -1,4 +1,4 @@
-"""Scans JSON text past every error: value, places, problems.
+"""Scans JSON text past every error, and finds its value, places and problems.
 
 1. One regular expression finds the next token: a valid one, or the first character of something invalid.
 2. A state says what is expected; a stack holds the open brackets. There is no recursion.
@@ -6,9 +6,9 @@
 4. The state after an error is the one that the author most likely intended, so that no error follows from it:
    a missing comma or colon is taken as written, a missing value leaves its key without one.
 5. What fits nowhere is skipped up to the next comma, bracket or line end.
-6. A bracket that closes another kind than the open one: if the whole text has too few of the one kind and too
-   many of the other, it is a typing mistake; else, if an outer bracket matches, the inner one was never
-   closed; else it is one too many.
+6. A closing bracket may be of another kind than the open one. It is a typing mistake if the whole text has
+   too few of the one kind and too many of the other. Otherwise, if it matches an outer bracket, the inner one
+   was never closed. If it matches none, it is one too many.
 """
 
 import re
@@ -50,7 +50,7 @@ _NO_NAMES: dict[str, int] = {}
 
 
 class Scan(NamedTuple):
-    """What a scan understood; `value` is None where nothing was."""
+    """The result of a scan. `value` is None if nothing was understood."""
 
     value: Any
     nodes: list[Node]

@@ -1,4 +1,4 @@
-"""JSON pointers, and where the keys and values of valid text lie.
+"""Finds the keys and values of valid JSON text by their paths, and reads JSON pointers.
 
 Everything before a key or value is skipped by the C scanner.
 """
@@ -34,29 +34,30 @@ Member = tuple[str | int, Span | None, int]
 
 
 def find(text: str, path: Pointer, waypoints: Waypoints) -> Location:
-    """Location of an existing value in valid text.
+    """Return the location of an existing value in valid text.
 
-    `waypoints` collects what is passed: the neighbours of a value are usually requested next.
+    `waypoints` collects the values that are passed, since the neighbours of a value are usually requested
+    next.
     """
     return follow(text, skip_space(text, 0), None, path, waypoints=waypoints)
 
 
 def find_at(text: str, offset: int) -> Pointer:
-    """Path of the innermost key or value of valid text that contains or touches an offset."""
+    """Return the path of the innermost key or value of valid text that contains or touches an offset."""
     return tuple(path_in(text, _content(text, skip_space(text, 0)), offset))
 
 
 def touches(text: str, offset: int, end: int) -> bool:
-    """Whether an offset is before `end`, or at the end of something that no bracket closes."""
+    """Whether an offset is before `end`, or at the end of something that does not end with a bracket."""
     return offset < end or (offset == end and text[end - 1 : end] not in ("}", "]"))
 
 
 def follow(
     text: str, at: int, key: Span | None, path: Pointer, waypoints: Waypoints, *, taken: int = 0
 ) -> Location:
-    """Location of the value that a path leads to; KeyError if there is none.
+    """Return the location of the value that a path leads to. KeyError if there is none.
 
-    The first `taken` steps of the path lead to the value at the offset `at`.
+    The first `taken` steps of the path lead to the value at the offset `at`, whose key is `key`.
     """
     start = len(path)
     while start > taken and path[:start] not in waypoints:
@@ -92,7 +93,10 @@ def _pick_member(text: str, start: int, name: str) -> tuple[Span, int]:
 
 
 def pick(members: Iterator[Member], step: str | int | None) -> tuple[Span | None, int]:
-    """Key's span and value's start of one of these members; KeyError if there is none."""
+    """Return the key's span and the value's start of the member that `step` names.
+
+    KeyError if there is none.
+    """
     for name, key, start in members:
         if name == (str(step) if key else step):
             return key, start
@@ -100,7 +104,10 @@ def pick(members: Iterator[Member], step: str | int | None) -> tuple[Span | None
 
 
 def path_in(text: str, members: Iterator[Member], offset: int) -> list[str | int]:
-    """Path, from these members on, of the innermost key or value that contains or touches an offset."""
+    """Return the path of the innermost key or value that contains or touches an offset.
+
+    The path begins with a name or an index of these `members`.
+    """
     path: list[str | int] = []
     searching = True
     while searching:
@@ -124,9 +131,10 @@ def _content(text: str, start: int) -> Iterator[Member]:
 
 
 def members_in(text: str, at: int, end: int, *, first: int | None) -> Iterator[Member]:
-    """The members of a container from `at` to `end`; `first` is the first item's index, None in an object.
+    """Yield the members of a container from the offset `at` to `end`.
 
-    A member is skipped only when the next one is requested.
+    `first` is the index of the first item, or None in an object. A member is skipped only when the next one
+    is requested.
     """
     at = skip_space(text, at)
     index = first or 0
@@ -150,15 +158,15 @@ def skip_space(text: str, at: int) -> int:
 
 
 def pointer_text(path: Pointer) -> str:
-    """Text of a path: `("a", 0, "b/c")` is `/a/0/b~1c`; the root is the empty string."""
+    """Return the JSON pointer of a path: `/a/0/b~1c` for `("a", 0, "b/c")`, the empty string for the root."""
     return "".join("/" + str(step).replace("~", "~0").replace("/", "~1") for step in path)
 
 
 def parse_pointer(text: str) -> Pointer:
-    """Path of a pointer's text; ValueError if it neither is empty nor begins with a slash.
+    """Return the path of a JSON pointer. ValueError unless the text is empty or begins with a slash.
 
-    The text does not say whether `0` is an index or a name: it becomes an int, and every look-up of
-    `JsonDocument` takes either for the other.
+    The text does not say whether `0` is an index or a name. It becomes an int, and every look-up of
+    `JsonDocument` tries it as both.
     """
     if not text:
         return ()
@@ -169,14 +177,17 @@ def parse_pointer(text: str) -> Pointer:
 
 
 def as_index(step: str | int) -> int | None:
-    """The array index that a step of a path can stand for, or None: `"0"` and 0, but not `"00"`."""
+    """Return the list index that a step of a path can mean, or None.
+
+    0 and `"0"` are indexes, `"00"` is not.
+    """
     if isinstance(step, int):
         return step
     return int(step) if _INDEX.fullmatch(step) else None
 
 
 def texts_in(value: object, path: Pointer = ()) -> Iterator[tuple[Pointer, str]]:
-    """The texts of a value, each with its path."""
+    """Yield each text in a value, after its path."""
     if isinstance(value, str):
         yield path, value
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()

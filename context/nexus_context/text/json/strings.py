@@ -49,10 +49,11 @@ class Token(NamedTuple):
 
 
 def requote(title: str, text: str, start: int, end: int, *, opened: int = 0, closed: int = 0) -> Fix | None:
-    """A fix that turns `text[start:end]` into a JSON string; None if it takes more than MOST_EDITS edits.
+    """Return a fix that turns `text[start:end]` into a JSON string.
 
-    `opened` and `closed` count the quotation marks that the text has at its ends. The edits contain only
-    quotes and escapes: the text may be a secret, and edits are printed.
+    None if that takes more than MOST_EDITS edits. `opened` and `closed` count the quotation marks that the
+    text has at its ends. The edits contain only quotes and escapes: the text may be a secret, and edits are
+    printed.
     """
     low, high = start + opened, end - closed
     matches = list(islice(_INVALID.finditer(text, low, high), MOST_EDITS + 1))
@@ -64,7 +65,7 @@ def requote(title: str, text: str, start: int, end: int, *, opened: int = 0, clo
 
 
 def skip(pattern: re.Pattern[str], text: str, at: int) -> int:
-    """Offset after what a pattern matches at `at`; `at` itself if it does not match."""
+    """Return the offset after what a pattern matches at `at`, or `at` itself if it does not match."""
     match = pattern.match(text, at)
     return match.end() if match else at
 
@@ -75,12 +76,12 @@ def character_name(character: str) -> str:
 
 
 def quote(content: str) -> str:
-    """A string's content as a JSON string; what is not valid in it is escaped."""
+    """Return a string's content as a JSON string. What is not valid in it is escaped."""
     return f'"{_INVALID.sub(_escaped, content)}"'
 
 
 def meaning(content: str) -> str:
-    """The string that this content between quotes means, fixed as by `quote`."""
+    """Return the string that the content between two quotes means, after it is fixed as by `quote`."""
     value: str = scanstring(quote(content), 1)[0]
     return value
 
