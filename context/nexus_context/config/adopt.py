@@ -1,4 +1,4 @@
-"""Servers of other programs' MCP files as a `mcp.json` of our own.
+"""Converts the servers of other programs' MCP files into a `mcp.json` of Nexus.
 
 1. A name is taken once: the file that counts today (`.mcp.json` before `.vscode/mcp.json`) gives it.
 2. No secret is copied. A literal secret, and a literal value whose name says that it is one, stays in its
@@ -56,7 +56,10 @@ class Adoption(msgspec.Struct, frozen=True):
 
 
 def adopt_servers(documents: Sequence[JsonDocument], folder: str) -> Adoption:
-    """The servers of these files, the most important first, for the `mcp.json` of an absolute folder."""
+    """Take over the servers of these files into the text of a `mcp.json` for an absolute folder.
+
+    The most important of the `documents` comes first.
+    """
     entries: list[dict[str, Any]] = []
     adopted: dict[str, AdoptedServer] = {}
     left_servers: list[LeftServer] = []

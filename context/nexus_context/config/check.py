@@ -82,7 +82,7 @@ class Finding(NamedTuple):
 
 
 def check_config(document: JsonDocument) -> tuple[Problem, ...]:
-    """Everything that is wrong with one config.json, in the order of the text. An empty file is valid.
+    """Return everything that is wrong with one config.json, in the order of the text. An empty file is valid.
 
     If the text has syntax errors the recovered rest is checked, and no place is reported twice.
     """
@@ -95,9 +95,9 @@ def check_config(document: JsonDocument) -> tuple[Problem, ...]:
 
 
 def check_value(pointer: str, value: Any) -> str | None:
-    """Why a value does not fit the setting at a JSON pointer; None if it fits.
+    """Return why a value does not fit the setting at a JSON pointer. None if it fits.
 
-    For values that are not in a file, such as those of a request.
+    This is for values that are not in a file, such as those of a request.
     """
     path = parse_pointer(pointer)
     node = describe(path)
@@ -108,7 +108,7 @@ def check_value(pointer: str, value: Any) -> str | None:
 
 
 def describe(pointer: Pointer) -> Node | None:
-    """The schema of the setting at a pointer, None if there is no such setting."""
+    """Return the schema of the setting at a pointer. None if there is no such setting."""
     node = _node(pointer)
     return None if node is None else dict(node)
 
@@ -147,7 +147,7 @@ def conform(
     family: str = "config",
     unknown: Severity = Severity.ERROR,
 ) -> list[Problem]:
-    """The problems of the value at `pointer` by a schema node, whose `$ref`s are resolved.
+    """Return the problems of the value at `pointer`, checked against a schema node without `$ref`s.
 
     `family` is the first half of the codes, `unknown` the severity of an unknown key.
     """
@@ -159,7 +159,7 @@ def conform(
 
 
 def find_mismatches(value: Any, node: Node, pointer: Pointer = ()) -> list[Finding]:
-    """Find the parts of a value that do not fit a schema node, in which `$ref`s are resolved already."""
+    """Find the parts of a value that do not fit a schema node without `$ref`s."""
     findings: list[Finding] = []
     _walk(value, node, pointer, findings)
     return findings
@@ -367,7 +367,7 @@ def nothing_in(document: JsonDocument) -> bool:
 
 
 def beside_syntax(document: JsonDocument, problems: list[Problem]) -> list[Problem]:
-    """The problems without those at a syntax error, where the value is only a guess."""
+    """Return the problems that do not touch a syntax error, where the value is only a guess."""
     broken = sorted(
         problem.span
         for problem in document.problems

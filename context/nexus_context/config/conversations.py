@@ -1,4 +1,4 @@
-"""Whether Nexus reads the conversations of other programs: the setting `views.conversations`."""
+"""Decides whether Nexus reads the conversations of other programs, by the setting `views.conversations`."""
 
 from nexus_context.config.merge import Effective
 from nexus_context.text.lines import LineIndex
@@ -13,7 +13,7 @@ def reads_conversations(settings: Effective) -> bool:
 
 
 def explain_not_read(settings: Effective) -> str:
-    """NOT_READ, with the file and the line that turn it off."""
+    """Return the sentence NOT_READ, with the file and line that turn reading off if a file does."""
     for source in reversed(settings.provenance.get("/views/conversations", ())):
         if source.wins and source.document is not None:
             line = LineIndex(source.document.text).position(source.span.start)[0]

@@ -85,7 +85,11 @@ class CoveredText:
             self._front_end = _front_matter_end(text)
 
     def line(self, number: int, low: int, high: int) -> str:
-        """A line of the same length with its values covered; exact only between two columns."""
+        """Return a line with its values covered. It is exact only from the column `low` to the column `high`.
+
+        Columns keep their numbers: what is left out before `low` is blank. What comes long after `high` is
+        missing.
+        """
         text = self._index.line(number)
         start = self._index.offset(number, 0)
         low = max(low - NEAR, 0)

@@ -49,13 +49,19 @@ def _acceptor(identity: int) -> Accept:
 
 
 def acceptor(node: Node) -> Accept:
-    """The test of a schema node, which must live as long as the process (the shipped schemas do)."""
+    """Return the function that tells whether a value fits a schema node.
+
+    The node must live as long as the process, as the shipped schemas do.
+    """
     _test(node)
     return _acceptor(id(node))
 
 
 def pattern(text: str) -> re.Pattern[str]:
-    """A schema's pattern, in which `$` is the end of the text; in Python a line end could follow."""
+    """Compile a schema's pattern.
+
+    A `$` at its end is the end of the text; in Python a line end could follow.
+    """
     return re.compile(re.sub(r"\$\Z", r"\\Z", text))
 
 

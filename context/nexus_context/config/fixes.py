@@ -20,10 +20,10 @@ _MOST_COMPARED = 50  # choices, letter by letter; of more choices only those wit
 
 
 def meant(word: str, choices: Iterable[str]) -> str | None:
-    """The choice that `word` most likely stands for: equal but for case, `_` and `-`, else similar.
+    """Return the choice that `word` most likely stands for, or None.
 
-    Two texts are similar if they share most characters in the same order. Takes a step for each character of
-    at most `_MOST_COMPARED` choices.
+    One that differs only in case, `_` and `-` comes before a similar one. Two texts are similar if they share
+    most characters in the same order. Takes a step for each character of at most `_MOST_COMPARED` choices.
     """
     return _meant(word[:_LONGEST], tuple(choices))
 
@@ -66,23 +66,23 @@ def _in_both(places: dict[str, int], text: str) -> int:
 
 
 def rename(document: JsonDocument, pointer: Pointer, name: str) -> Fix | None:
-    """Rename the key at `pointer`."""
+    """Return the fix that renames the key at `pointer`. None for the root and for list items."""
     span = document.key_span(pointer)
     return Fix(f"Rename to {quoted(name)}", (Edit(span, quoted(name)),)) if span else None
 
 
 def replace(document: JsonDocument, pointer: Pointer, text: str, *, title: str = "") -> Fix:
-    """Replace the value at `pointer` by JSON text."""
+    """Return the fix that replaces the value at `pointer` by JSON text."""
     return Fix(title or f"Replace by {text}", (Edit(document.span(pointer), text),))
 
 
 def enclose(title: str, span: Span, opening: str, closing: str) -> Fix:
-    """Put a value between two characters."""
+    """Return the fix that puts a value between two characters."""
     return Fix(title, (Edit(Span(span.start, span.start), opening), Edit(Span(span.end, span.end), closing)))
 
 
 def remove(document: JsonDocument, pointer: Pointer) -> Fix | None:
-    """Remove the member at `pointer` and its comma.
+    """Return the fix that removes the member at `pointer` and its comma.
 
     None if it is not a plain member: the root, a list item, or inside text that is not JSON.
     """
@@ -94,7 +94,7 @@ def remove(document: JsonDocument, pointer: Pointer) -> Fix | None:
 
 
 def is_plain(name: str) -> bool:
-    """Whether a key of a broken text is certainly a key; else it may contain the text before it."""
+    """Whether a key of a broken text is certainly only a key. Otherwise it may contain the text before it."""
     return _PLAIN.fullmatch(name) is not None
 
 
@@ -104,13 +104,13 @@ def quoted(name: str) -> str:
 
 
 def as_json(value: Any) -> str:
-    """A value as readable JSON text: only lone surrogates are escaped."""
+    """Return a value as readable JSON text. Only if it has a lone surrogate is all but ASCII escaped."""
     text = json.dumps(value, ensure_ascii=False)
     return text if text.isascii() or not _SURROGATE.search(text) else json.dumps(value)
 
 
 def listed(names: Sequence[Any]) -> str:
-    """The names as a sentence lists them: `a, b or c`."""
+    """Return the names as a sentence lists them: `a, b or c`."""
     words = [str(name) for name in names]
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"
 

@@ -25,10 +25,10 @@ _REMARK = ("About", "")
 
 
 class ConfigError(NexusError):
-    """Configuration files that cannot be used, raised by the fail-fast front.
+    """Raised if configuration files cannot be used, by the library's simple interface (`loader`).
 
-    `problems` has all of them, errors and warnings; the message shows the frames of the errors. `texts` gives
-    the files' decoded texts by absolute path; a file without one is shown without its lines.
+    `problems` has all of them, errors and warnings; the message shows the frames of the errors. `texts` maps
+    absolute paths to the files' decoded texts; a file without one is shown without its lines.
     """
 
     def __init__(self, problems: Sequence[Problem], texts: Mapping[str, str]) -> None:
@@ -41,12 +41,12 @@ class ConfigError(NexusError):
 
 
 def format_frame(problem: Problem, text: str | None, *, is_private: bool = False) -> str:
-    """The problem with the line before it, its own line with a mark below, and the line after.
+    """Return a problem as text: its message, its line with a mark below, and one line before and after.
 
     Lines and columns count from 1, columns in code points. The lines show structure, keys and the reported
-    value unless its place is secret; all other values are covered (see `cover`), and so are secrets in the
+    value unless its place is secret. All other values are covered (see `cover`), and so are secrets in the
     message. With `is_private` only the user sees it, so that more is shown. Characters that could steer a
-    terminal are replaced. No line end at the end.
+    terminal are replaced. The text does not end with a line end.
     """
     title, remedy = _REMARK
     if problem.severity <= Severity.WARNING:

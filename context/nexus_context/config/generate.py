@@ -19,7 +19,7 @@ REPOSITORY = PACKAGE.parents[2]
 
 
 def generated_files() -> dict[Path, str]:
-    """Every generated file by its absolute path."""
+    """Return the text of every generated file by its absolute path."""
     config = json_schema()
     return {
         PACKAGE / "config.schema.json": _json(config),
@@ -29,7 +29,10 @@ def generated_files() -> dict[Path, str]:
 
 
 def json_schema() -> Node:
-    """The JSON Schema of config.json: draft-07, without references, comments allowed in every object."""
+    """Return the JSON Schema of config.json: draft-07, without references.
+
+    Comments are allowed in every object.
+    """
     raw = Config.model_json_schema()
     schema = _plain(raw, raw.get("$defs", {}))
     head = {"$schema": "http://json-schema.org/draft-07/schema#", "title": "Nexus settings"}
@@ -37,7 +40,7 @@ def json_schema() -> Node:
 
 
 def reference(schema: Node) -> str:
-    """docs/configuration.md: one table a section of the schema."""
+    """Return the text of docs/configuration.md, which has a table for each section of the schema."""
     parts = [_INTRODUCTION + _limits()]
     for name, node in schema["properties"].items():
         if name == "$schema":

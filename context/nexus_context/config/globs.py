@@ -26,13 +26,13 @@ _ANYWHERE = "**"
 
 
 class GlobsError(ValueError):
-    """A list of globs that is too long; the message continues a sentence."""
+    """Raised for a list of globs that is too long. The message continues a sentence."""
 
 
 class Globs:
     """A comma-separated list of globs. Raises GlobsError for one that is too long.
 
-    `has_case`: upper and lower case differ.
+    `has_case` is true if upper and lower case differ.
     """
 
     def __init__(self, text: str, *, has_case: bool = False) -> None:
@@ -55,11 +55,14 @@ class Globs:
         self._steps = [_steps(pattern if has_case else pattern.lower()) for pattern in patterns]
 
     def matching(self, paths: Iterable[str]) -> str | None:
-        """The first of these absolute paths, with `/`, that a glob matches."""
+        """Return the first of these absolute paths that a glob matches, or None.
+
+        Paths are written with `/`.
+        """
         return next((path for path in paths if self.matches(path)), None)
 
     def matches(self, path: str) -> bool:
-        """Whether one of the globs matches an absolute path, with `/`."""
+        """Whether one of the globs matches an absolute path, which is written with `/`."""
         if self.everything:
             return True
         names = (path if self._has_case else path.lower()).strip("/").split("/")

@@ -1,4 +1,4 @@
-"""The maximum lengths of lists in the settings, counted over all layers.
+"""Limits the lengths of lists in the settings, counted over all layers.
 
 1. Items past the limit do not count, and the first of them is reported as an error. The file stays in force.
 2. What those items would have read is not read, and what they would have allowed is not allowed.
@@ -44,14 +44,17 @@ _NOTHING = {"permissions": {"level": "worker", "allow": [], "deny": [EVERYTHING]
 
 
 class Excess(msgspec.Struct, frozen=True):
-    """The problem of a list that is too long, at a place of this text."""
+    """The problem of a list that is too long. `document` is the text that the problem is about."""
 
     document: JsonDocument
     problem: Problem
 
 
 def bounded(effective: Effective) -> tuple[Effective, tuple[Excess, ...]]:
-    """The settings within all limits, and the problems; the same object if nothing exceeds a limit."""
+    """Return the settings without what exceeds a limit, and the problems.
+
+    If nothing exceeds a limit, the settings are the same object.
+    """
     ended = {
         setting_pointer: max_items
         for setting_pointer, max_items in ENDS.items()

@@ -1,4 +1,4 @@
-"""Settings that are valid on their own but contradict each other, and secrets in a config.json."""
+"""Finds settings that are valid on their own but contradict each other, and secrets in a config.json."""
 
 from typing import Any
 
@@ -14,7 +14,10 @@ Pointer = tuple[str, ...]
 
 
 def advise(document: JsonDocument, schema: Node) -> list[Problem]:
-    """Warnings about one file whose root is an object; what the schema rejects is left out."""
+    """Return the warnings about one file whose root is an object.
+
+    A value that the schema rejects gets none.
+    """
     return [
         *_budget(document, schema),
         *_compaction(document, schema),

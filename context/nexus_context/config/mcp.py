@@ -54,7 +54,8 @@ class McpServer(msgspec.Struct, frozen=True):
 
     `origin` is the layer's name, `project` for `.mcp.json` or `vscode`. `span` is the server's object and
     `name_span` its name in the file, quotes included. `command` is empty for servers with a `url`. `env` and
-    `headers` may contain secrets: print names only. `shadowed_by` is the origin of the server that counts.
+    `headers` may contain secrets: print names only. `shadowed_by` is the origin of the server of the same
+    name that counts instead; None if this one counts.
     """
 
     name: str
@@ -94,12 +95,12 @@ def read_servers(
     installed: InstalledLookup = lambda _package, _directory: InstalledPackage(),
     is_foreign: bool = False,
 ) -> tuple[tuple[McpServer, ...], tuple[Problem, ...]]:
-    """The servers of one file in order, and everything wrong with them in the order of the text.
+    """Return the servers of one file in order, and everything wrong with them in the order of the text.
 
     `folder` is the absolute directory at which relative paths start. `environ` contains the variables that
-    are set; `which` finds a program by name or absolute path, `installed` what this machine has of a package.
-    `is_foreign`: the file belongs to another tool, so that an unknown key is only a warning. An empty file
-    has no servers.
+    are set. `which` finds a program by name or absolute path; `installed` tells what this machine has of a
+    package. If `is_foreign`, the file belongs to another tool, and an unknown key is only a warning. An empty
+    file has no servers.
     """
     if nothing_in(document):
         return (), ()
@@ -150,7 +151,7 @@ def _too_many(document: JsonDocument, span: Span) -> Problem:
 
 
 def shadow(servers: Sequence[McpServer]) -> tuple[McpServer, ...]:
-    """Servers in layer order, with those marked that a later server of the same name replaces."""
+    """Mark each server that a later one of the same name replaces. The servers are in layer order."""
     winners = {server.name: server for server in servers}
     return tuple(
         server
@@ -163,7 +164,7 @@ def shadow(servers: Sequence[McpServer]) -> tuple[McpServer, ...]:
 def shadow_hints(
     servers: Sequence[McpServer], is_as_read: Callable[[str], bool] = lambda _: True
 ) -> tuple[Problem, ...]:
-    """A hint at each server that `shadow` marked, with the winner as the related place.
+    """Return a hint for each server that `shadow` marked. Its related place is the server that counts.
 
     `is_as_read` tells whether the servers of a file are those of its current text. Those of a stale file may
     have been removed from it: they get no hint.
@@ -193,7 +194,7 @@ def shadow_hints(
 
 
 def syntax_problems(document: JsonDocument, others: Sequence[Problem], *, jsonc: bool) -> tuple[Problem, ...]:
-    """The syntax problems that count for an MCP file with these other problems.
+    """Return the syntax problems of an MCP file that count, given its other problems.
 
     Left out are duplicate keys that `others` reports as servers of one name and, with `jsonc`, comments and
     trailing commas, which VS Code allows in its files.

@@ -50,7 +50,7 @@ class ServerText(msgspec.Struct, frozen=True):
 def check_server(
     document: JsonDocument, pointer: Pointer, entry: Mapping[str, Any], name: str, around: FileFacts
 ) -> list[Problem]:
-    """Everything beyond the schema that is wrong with the server called `name` at `pointer`."""
+    """Return everything beyond the schema that is wrong with the server called `name` at `pointer`."""
     problems: list[Problem] = []
     if isinstance(entry.get("url"), str):
         problems += _url_problems(document, (*pointer, "url"), entry["url"], entry, around=around)
@@ -67,7 +67,7 @@ def check_server(
 
 
 def server_texts(pointer: Pointer, entry: Mapping[str, Any]) -> Iterator[ServerText]:
-    """All texts of the server at `pointer` that may hold references or secrets."""
+    """Yield all texts of the server at `pointer` that may hold references or secrets."""
     for key in ("command", "url", "cwd"):
         if isinstance(entry.get(key), str):
             yield ServerText((*pointer, key), entry[key], "")
@@ -227,7 +227,7 @@ def _secret_problems(
 
 
 def variable_name(value: ServerText, server: str) -> str:
-    """The variable to move a secret to: named after its key, else after the server."""
+    """Return a name for the variable that a secret should move to: after its key, else after the server."""
     key = value.pointer[-1]
     name = value.name if value.name and value.name.lower() != "authorization" else f"{server}_TOKEN"
     if key == "url" or not re.sub(_NAME_CHARACTER, "", name):

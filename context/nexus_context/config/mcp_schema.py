@@ -15,7 +15,10 @@ COMMENTS: Node = {f"^{COMMENT_PREFIX}": {}}
 
 
 def mcp_schema() -> Node:
-    """The schema of mcp.json in any of its forms (draft-07); `definitions` holds one server of each form."""
+    """Return the schema of mcp.json in any of its forms (draft-07).
+
+    `definitions` holds the schema of one server of each form.
+    """
     return {
         "$schema": "http://json-schema.org/draft-07/schema#",
         "title": "MCP servers",

@@ -26,8 +26,8 @@ BUILT_IN = "built-in"
 class ConfigLayer(msgspec.Struct, frozen=True):
     """One layer's checked config.json. `dropped` lists the values that count as absent.
 
-    `depth` is the effect of its `context.ancestor_depth`: the opened folder's sets how far up ancestors are
-    read, that of a file inside that folder or above it does not. `folder` is that folder.
+    `depth` is the effect of its `context.ancestor_depth`. That of the opened folder sets how far up ancestors
+    are read; that of a file inside the folder, or above it, does not. `folder` is the opened folder.
     """
 
     name: str
@@ -40,8 +40,9 @@ class ConfigLayer(msgspec.Struct, frozen=True):
 class Provenance(msgspec.Struct, frozen=True, eq=False):
     """One layer's value for one setting, and whether it counts.
 
-    `wins`: the value is, or is part of, the effective one. `ignored`: the layer may not set it (`scope.py`).
-    `pointer` is the value's place in the layer's own file; a list item may be at another place when merged.
+    `wins` is true if the value is the effective one, or a part of it. `ignored` is true if the layer may not
+    set it (`scope`). `pointer` is the value's place in the layer's own file; a list item may be at another
+    place when merged.
     """
 
     layer: str
@@ -53,7 +54,10 @@ class Provenance(msgspec.Struct, frozen=True, eq=False):
 
     @property
     def path(self) -> str:
-        """The absolute path of the file; of a built-in default the packaged schema."""
+        """The absolute path of the file that sets the value.
+
+        A built-in default has that of the packaged schema.
+        """
         return self.document.path if self.document is not None else CONFIG_SCHEMA
 
     @property
@@ -72,15 +76,18 @@ class Provenance(msgspec.Struct, frozen=True, eq=False):
 class Effective(msgspec.Struct, frozen=True):
     """The merged settings. Do not change them: values are shared with the layers' documents.
 
-    `provenance` has every set value by JSON pointer in layer order: single values, lists, items of lists. A
-    list has several winners, one for each layer that adds to it.
+    `provenance` maps JSON pointers of values, lists and items of lists to what each layer sets there, in
+    layer order. A list has several winners, one for each layer that adds to it.
     """
 
     values: dict[str, Any]
     provenance: dict[str, tuple[Provenance, ...]]
 
     def get(self, pointer: str) -> Any:
-        """The value at a JSON pointer such as `/context/ancestor_depth`; None where nothing is set."""
+        """Return the value at a JSON pointer such as `/context/ancestor_depth`.
+
+        None if nothing is set there.
+        """
         value: Any = self.values
         for step in parse_pointer(pointer):
             if isinstance(value, dict):
@@ -101,7 +108,7 @@ class _LayerValue(msgspec.Struct):
 
 
 def merge(layers: Sequence[ConfigLayer]) -> Effective:
-    """The effective settings of layers in order, the most important last, whose values have been checked."""
+    """Merge the settings of layers whose values have been checked. The most important layer comes last."""
     provenance: dict[str, list[Provenance]] = {}
     roots = [_LayerValue(layer, (), _settings(layer.document.value)) for layer in layers]
     values = _merge_objects(roots, "", provenance)
@@ -114,11 +121,12 @@ def merge(layers: Sequence[ConfigLayer]) -> Effective:
 
 
 def replaced(effective: Effective, layer: str, settings: Mapping[str, Any]) -> Effective:
-    """The settings with these values of `layer`, by the JSON pointers of members of sections.
+    """Return the settings with other values for some of them, which a layer named `layer` sets.
 
-    A setting that has that value already keeps its provenance; if nothing is to be replaced, the result is
-    the same object. Values of other layers stay in the chain, but no longer win. So do items of a list: one
-    that `layer` has, too, joins the chain of that item, every other the chain of the list.
+    `settings` maps JSON pointers of members of sections to the values. A setting that has that value already
+    keeps its provenance; if nothing is to be replaced, the result is the same object. Values of other layers
+    stay in the provenance, but no longer win. So do items of lists: one that the new list has, too, stays
+    with that item, every other moves to the list itself.
     """
     different = {pointer: value for pointer, value in settings.items() if effective.get(pointer) != value}
     if not different:
@@ -170,7 +178,7 @@ def _overridden(entry: Provenance) -> Provenance:
 
 
 def deep_merge(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
-    """Two objects merged by rule 2 of this module; neither is changed."""
+    """Merge two objects by rule 2 of this module. Neither of them is changed."""
     merged = dict(base)
     for key, value in over.items():
         if key not in merged:

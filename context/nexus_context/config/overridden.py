@@ -1,4 +1,4 @@
-"""The settings in files that a nearer layer overrides: an editor greys them out."""
+"""Finds the settings in files that a nearer layer overrides: an editor greys them out."""
 
 from collections.abc import Iterator
 
@@ -9,7 +9,7 @@ OVERRIDDEN = "config.overridden"
 
 
 def overridden_settings(effective: Effective) -> Iterator[Problem]:
-    """A hint at each value that does not count, with the one that does."""
+    """Yield a hint at each value that a nearer layer overrides, with the value that counts."""
     for chain in effective.provenance.values():
         winner = next((entry for entry in reversed(chain) if entry.wins), None)
         if len(chain) < 2 or winner is None or winner.document is None:

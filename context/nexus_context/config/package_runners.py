@@ -1,12 +1,12 @@
-"""The packages that runners such as npx fetch to start a server, and whether their version is fixed.
+"""Finds the packages that runners such as npx fetch to start a server, and whether their version is fixed.
 
 1. Runners are npx, npm exec, pnpm dlx, yarn dlx, bunx, uvx, uv tool run, pipx run, docker run and podman run,
    also behind `env` and behind `cmd /c`, as on Windows.
 2. Fixed is an exact version, a commit of a repository (all 40 digits: a shorter text may be a branch), the
    digest of an image or a tag that is an exact version, and whatever is a path or an address of a file. A
    range, another tag or nothing is not.
-3. What is on this machine already is not fetched: images that are never pulled, for example. What a folder
-   has in its `node_modules` the caller finds out (`InstalledPackage`).
+3. What is on this machine already is not fetched: images that are never pulled, for example. The caller finds
+   out what a folder has in its `node_modules` (`InstalledPackage`).
 4. A name with a reference in it is not judged.
 """
 
@@ -32,7 +32,7 @@ _FILE = r"(?:[.~/\\]|[A-Za-z]:[\\/]|file:|https?:).*|.*\.(?:tgz|tar\.gz|whl|zip)
 
 
 class UnpinnedPackage(NamedTuple):
-    """A package whose version is open: `spelling`, at `words[word][start:]` of a command.
+    """A package without a fixed version, written as `spelling` at `words[word][start:]` of a command.
 
     `name` is empty for a repository. A version belongs at `words[word][version_start:]`, after `separator`.
     """
@@ -48,7 +48,10 @@ class UnpinnedPackage(NamedTuple):
 
 
 class InstalledPackage(NamedTuple):
-    """What a machine has of a package: the folder's own, which is started then, or a `version`."""
+    """What this machine has of a package. If `is_of_folder`, the folder has its own, which is started then.
+
+    `version` is a version that the machine has, or None.
+    """
 
     is_of_folder: bool = False
     version: str | None = None
@@ -147,7 +150,7 @@ _LONGEST = 400  # characters of a package, its version and all
 
 
 def find_unpinned(words: Sequence[str]) -> list[UnpinnedPackage]:
-    """The packages of a command, a program and its arguments, whose version is open."""
+    """Find the packages without a fixed version in a command, which is a program and its arguments."""
     at = _skip_wrappers(words)
     if at >= len(words) or _program(words[at]) not in _PROGRAMS:
         return []
@@ -183,7 +186,7 @@ def find_unpinned(words: Sequence[str]) -> list[UnpinnedPackage]:
 
 
 def explain_unpinned(package: UnpinnedPackage, version: str | None) -> str:
-    """Explain why it is unpinned and what to write; `version` is one that this machine has.
+    """Explain why a package is unpinned and what to write. `version` is one that this machine has, or None.
 
     No word of the command is in it: an argument may be a secret.
     """

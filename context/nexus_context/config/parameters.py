@@ -1,4 +1,4 @@
-"""Model parameters from four layers, each value with its origin.
+"""Finds the model parameters of a request in four layers, each value with its origin.
 
 The request's parameters come before the session's, then the agent's, then the configuration's, whose origin
 is the layer that wins there, then the defaults.
@@ -29,9 +29,10 @@ def resolve(
     session: Mapping[str, Any] | None = None,
     request: Mapping[str, Any] | None = None,
 ) -> dict[str, Parameter]:
-    """The parameters to send, by name, without those that nothing sets. Null leaves a name to other layers.
+    """Return the parameters to send by name, without those that nothing sets.
 
-    Raises RequestError for one that is unknown or out of range; it names the parameter and its layer.
+    A value of None counts as not set. Raises RequestError if a parameter is unknown or out of range; the
+    message names the parameter and its layer.
     """
     parameters = {
         name: Parameter(value, _origin(effective, name)) for name, value in _configured(effective).items()
@@ -45,7 +46,7 @@ def resolve(
 
 
 def check(name: str, value: Any, origin: str) -> None:
-    """Raise RequestError unless the parameter may have this value."""
+    """Raise RequestError unless the parameter called `name` may have this value."""
     # a name is one step: `thinking/level` is not a parameter
     wrong = check_value(pointer_text(("parameters", name)), value)
     if wrong:

@@ -36,7 +36,7 @@ class Patterns:
         self._patterns = dict.fromkeys(patterns)
 
     def naming(self, name: str) -> str | None:
-        """One of the patterns that match a name; None if there is none."""
+        """Return one of the patterns that match a name. None if there is none."""
         if name in self._patterns and not _WILD.search(name):
             return name
         return next(self._wild.patterns(self._wild.run(name)), None) if self._wild.width else None
@@ -46,7 +46,7 @@ class Patterns:
         return self.naming(name) is not None
 
     def fitting(self, names: Iterable[str]) -> set[str]:
-        """The patterns that match at least one of the names."""
+        """Return the patterns that match at least one of the names."""
         fitting, states = set[str](), 0
         for name in names:
             if name in self._patterns:
@@ -58,7 +58,7 @@ class Patterns:
         )
 
     def cover(self, pattern: str) -> bool:
-        """Whether one of them certainly matches everything that `pattern` matches."""
+        """Whether one of these patterns certainly matches every name that `pattern` matches."""
         if pattern in self._patterns or "*" in self._patterns:
             return True
         if (
@@ -75,7 +75,10 @@ class Patterns:
         return any(not any(character in wide_pattern for character in asks) for wide_pattern in covering)
 
     def meet(self, pattern: str) -> bool:
-        """Whether some name can match a pattern and one of these; a set in `pattern` counts as `?`."""
+        """Whether some name could match both `pattern` and one of these patterns.
+
+        A character set in `pattern` counts as `?`.
+        """
         if not _WILD.search(pattern):
             return self.matches(pattern)
         return not self._may_step(pattern, self._all) or self._all.meets(pattern)
@@ -177,7 +180,10 @@ class _Automaton:
 
 
 def servers_named(tool: str) -> list[str]:
-    """The patterns of MCP servers in a pattern of tools: the part before the tool's name."""
+    """Return the pattern of the MCP server in a pattern of tools: the part before the tool's name.
+
+    The list is empty if there is no such part.
+    """
     if tool == "*":
         return ["*"]
     if tool.startswith("mcp__"):
@@ -187,7 +193,7 @@ def servers_named(tool: str) -> list[str]:
 
 
 def literally(name: str) -> str:
-    """The pattern that matches only this name."""
+    """Return the pattern that matches only this name."""
     return _WILD.sub(lambda match: f"[{match[0]}]", name)
 
 

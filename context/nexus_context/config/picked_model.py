@@ -1,4 +1,4 @@
-"""The model that the user picked in the editor, as settings above those of all files.
+"""Puts the model that the user picked in the editor above the settings of all files.
 
 1. It counts where the settings leave the model to the editor (`provider.name`). Another provider runs the
    model that the settings name, whatever was picked.
@@ -22,7 +22,10 @@ MAX_TOKENS = "/context/max_tokens"
 
 
 class ModelChoice(msgspec.Struct, frozen=True):
-    """A model by its name, None for that of the settings, and its maximum tokens, if they are known."""
+    """What the user picked. `model` is the name of a model, or None for that of the settings.
+
+    `max_tokens` is the size of its window, or None if it is not known.
+    """
 
     model: str | None = None
     max_tokens: int | None = None
@@ -34,9 +37,9 @@ def leaves_model_to_editor(effective: Effective) -> bool:
 
 
 def with_choice(effective: Effective, choice: ModelChoice | None) -> Effective:
-    """The settings with a choice in force, in place of any earlier one; None: as they are.
+    """Return the settings with a choice in force, in place of any earlier one.
 
-    The same object if nothing changes.
+    If the choice is None, or if nothing changes, the result is the same object.
     """
     if choice is None or not leaves_model_to_editor(effective):
         return effective
@@ -48,7 +51,7 @@ def with_choice(effective: Effective, choice: ModelChoice | None) -> Effective:
 
 
 def without_choice(effective: Effective) -> Effective:
-    """The settings without any picked model; the same object if none is in force."""
+    """Return the settings without any picked model. If none is in force, that is the same object."""
     values, provenance = dict(effective.values), dict(effective.provenance)
     for pointer in (MODEL, MAX_TOKENS):
         chain = provenance.get(pointer, ())

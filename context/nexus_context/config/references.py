@@ -37,14 +37,14 @@ class Reference(NamedTuple):
 
 
 def references_in(value: str) -> tuple[Reference, ...]:
-    """Every reference of a value, in order; malformed ones are of kind `bad`."""
+    """Return the references of a value in their order. Malformed ones are of kind `bad`."""
     if "${" not in value:
         return ()
     return tuple(_reference(match) for match in islice(_START.finditer(value), MOST))
 
 
 def without_references(value: str, stand_in: str) -> str:
-    """The value with each reference replaced."""
+    """Return the value with each reference replaced by `stand_in`."""
     return _START.sub(lambda _: stand_in, value)
 
 

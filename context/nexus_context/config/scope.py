@@ -72,7 +72,7 @@ _Excesses = Iterator[tuple[Pointer, Any, str]]
 def restrict(
     layers: Sequence[ConfigLayer], *, global_path: str
 ) -> tuple[tuple[ConfigLayer, ...], tuple[Problem, ...]]:
-    """Drop the values that layers may not set, with a warning for each.
+    """Drop the values that layers may not set, and return the warnings about them.
 
     `global_path` is the absolute path of the global config.json, which need not exist.
     """

@@ -1,4 +1,4 @@
-"""Problems that a user does not want to hear of: by the setting `check.ignore`, or by a comment in the file.
+"""Removes problems that the user has silenced, by the setting `check.ignore` or by a comment in the file.
 
 1. `check.ignore` lists codes or patterns of codes, such as `assistant.unread` and `skill.*`. A colon and
    globs of paths may follow: `assistant.import:vendor/**`. Paths are those below the folder.
@@ -26,7 +26,7 @@ _CODE = r"[a-z]+\.[a-z*][a-z*-]*(?<!-)"
 
 
 class Heard(NamedTuple):
-    """The problems that are told, and those that are silenced."""
+    """The problems that the user is told, and those that are silenced."""
 
     problems: tuple[Problem, ...]
     silenced: tuple[Problem, ...]
@@ -35,7 +35,10 @@ class Heard(NamedTuple):
 def without_silenced(
     problems: Sequence[Problem], texts: Mapping[str, str], ignore: Sequence[str], folder: str
 ) -> Heard:
-    """Leave out what the setting's value, or a comment in one of the texts by path, silences."""
+    """Separate the problems that `check.ignore` or a comment silences from all others.
+
+    `texts` maps paths to the texts of their files. `ignore` is the value of the setting.
+    """
     rules = list(_rules(ignore))
     comments: dict[str, _Comments] = {}
     heard, silenced = [], []
