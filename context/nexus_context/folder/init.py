@@ -1,4 +1,7 @@
-"""What `init` puts into a folder's `.nexus3/` or into the global directory; this module writes nothing."""
+"""Plans what `init` puts into a folder's `.nexus3/` or into the global directory.
+
+This module writes nothing.
+"""
 
 # paths are text here: hundreds are joined on every keystroke, and a Path costs more than the call
 
@@ -30,10 +33,10 @@ MCP_SOURCES = (".mcp.json", ".vscode/mcp.json")
 
 
 class InitPlan(msgspec.Struct, frozen=True):
-    """`create` are absolute paths and texts of files to write; `existing` are paths to leave alone.
+    """What `init` would do. `create` has absolute paths and texts of files to write.
 
-    `adopted` are servers of other programs that the new mcp.json has, `left` those that it has not.
-    `replaced` are paths of `create` that exist as untouched templates.
+    `existing` are paths to leave alone. `adopted` are servers of other programs that the new mcp.json has,
+    `left` those that it does not have. `replaced` are paths of `create` that exist as untouched templates.
     """
 
     directory: str
@@ -45,12 +48,12 @@ class InitPlan(msgspec.Struct, frozen=True):
 
 
 def plan_init(folder: str, *, adopt: bool = False) -> InitPlan:
-    """The templates for a project: `<folder>/.nexus3/`. Nothing is written: the plan is a preview as well.
+    """Plan the templates for a project: `<folder>/.nexus3/`.
 
-    The new NEXUS.md wins over the folder's existing instructions, so it begins by importing them. `adopt`: a
-    new mcp.json, or one that is still the template, has the servers of `.mcp.json` and `.vscode/mcp.json`,
-    without their secrets (`config.adopt`); these files stay as they are. The plan lists the servers that are
-    `adopted` and `left`.
+    Nothing is written: the plan is a preview as well. The new NEXUS.md wins over the folder's existing
+    instructions, so it begins by importing them. With `adopt`, a new mcp.json, or one that is still the
+    template, has the servers of `.mcp.json` and `.vscode/mcp.json`, without their secrets (`config.adopt`).
+    These files stay as they are. The plan lists the servers that are `adopted` and `left`.
     """
     plan = _plan_project(folder)
     return _adopt(plan, folder) if adopt else plan
@@ -102,7 +105,7 @@ def _plan_project(folder: str) -> InitPlan:
 
 
 def plan_global_init(home: str, *, replace: bool = False) -> InitPlan:
-    """The packaged defaults for the global directory `home`, for the user to change there."""
+    """Plan the packaged defaults for the global directory `home`, for the user to change there."""
     return _plan(home, DEFAULTS_DIRECTORY, replace=replace)
 
 

@@ -1,4 +1,4 @@
-"""The agents that config.json defines: their directories, and mistakes in their definitions.
+"""Finds the agents that config.json defines: their directories, and mistakes in their definitions.
 
 An agent that could not start is an error; one that would start without what it asks for is a warning.
 
@@ -55,7 +55,7 @@ _MOST_NAMES = 8  # names that a message lists
 
 
 def configured_directory(layers: Layers, agent: str) -> str | None:
-    """The absolute path that the settings define for an agent; None where they do not."""
+    """Return the absolute path of the directory that the settings define for an agent, or None."""
     origin = _origin(layers.effective, agent, "cwd")
     if origin is None:
         return None
@@ -86,7 +86,10 @@ def agent_problems(
 
 
 class AgentChecker:
-    """Checks the agents of one folder's settings; only values of these `layers` are reported."""
+    """Checks the agents of one folder's settings.
+
+    Only values of the layers named in `layers` are reported.
+    """
 
     def __init__(
         self,
@@ -108,7 +111,10 @@ class AgentChecker:
         self._granted = functools.cache(self._granted_to)
 
     def remarks(self) -> tuple[Problem, ...]:
-        """The problems that do not depend on the disk; reused for the same settings and servers."""
+        """Return the problems that do not depend on the disk.
+
+        The same settings and servers have the same ones.
+        """
         merged, documents = self.reading.merged, self.reading.documents
         layers = merged.layers if merged else ()
         present = tuple(documents.get(layer.document.path) is layer.document for layer in layers)
@@ -303,13 +309,13 @@ class AgentChecker:
 
     @functools.cached_property
     def has(self) -> "dict[str, AgentLimits]":
-        """The limits of each agent below the folder."""
+        """The limits of the folder and of each agent below it."""
         level, allow = self.effective.get("/permissions/level"), self.effective.get("/permissions/allow")
         return agent_limits(self.agents, str(level), tuple(allow or ()))
 
     @functools.cached_property
     def cycles(self) -> dict[str, list[str]]:
-        """The agents in circles of parents."""
+        """The agents in circles of parents, each with its circle."""
         return parent_circles(self.agents, self.has)
 
     @functools.cached_property
@@ -355,7 +361,10 @@ class AgentChecker:
 
 
 class AgentLimits(msgspec.Struct, frozen=True):
-    """The limits that an agent's ancestors set; `tools` holds the list of each ancestor that has one."""
+    """The limits that an agent's ancestors set.
+
+    `tools` has the name and the list of each ancestor with a list.
+    """
 
     depth: int
     role: str
@@ -365,7 +374,10 @@ class AgentLimits(msgspec.Struct, frozen=True):
 
 
 def agent_limits(agents: Mapping[str, Any], level: str, allow: tuple[str, ...]) -> dict[str, AgentLimits]:
-    """The limits of the folder, `level` and `allow`, and of each agent below it, parents first."""
+    """Return the limits of the folder, which are `level` and `allow`, and of each agent below it.
+
+    Parents come first.
+    """
     children: dict[str, list[str]] = {}
     for name, agent in agents.items():
         if name != MAIN:
@@ -380,7 +392,7 @@ def agent_limits(agents: Mapping[str, Any], level: str, allow: tuple[str, ...]) 
 
 
 def parent_circles(agents: Mapping[str, Any], below: Collection[str]) -> dict[str, list[str]]:
-    """The agents in a circle of parents, each with the whole circle, from child to parent.
+    """Return the agents in a circle of parents, each with the whole circle, from child to parent.
 
     `below` are the agents that are known to be below the folder.
     """

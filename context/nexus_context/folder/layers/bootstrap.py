@@ -1,4 +1,4 @@
-"""Which files of the layers define the agent: bootstrap files.
+"""Finds the files of the layers that define the agent: bootstrap files.
 
 1. They are looked up in `.nexus3/` of each layer. For each file name, the nearest layer that has the file
    wins. An unusable file wins, too, and is reported. An empty file does not win; this is reported if another
@@ -37,14 +37,17 @@ _AGENT_NAME = re.compile(r"\w[\w.-]{0,63}\Z")
 
 
 def agent_file(agent: str | None) -> str | None:
-    """The name of an agent's own definition file; None if the agent's name is not valid in a file name."""
+    """Return the name of an agent's own definition file.
+
+    None if the agent's name is not valid in a file name.
+    """
     return f"AGENT.{agent}.md" if agent is not None and _AGENT_NAME.match(agent) else None
 
 
 def variant_of(file_name: str) -> tuple[str, str] | None:
-    """The bootstrap file that a file of this name is a variant of, and its agent; None for other names.
+    """Return the bootstrap file that `file_name` is a variant of, and the variant's agent.
 
-    Only variants of AGENT_FILE are read.
+    None for other names. Only variants of AGENT_FILE are read.
     """
     kind, _, extension = file_name.partition(".")
     agent = extension.removesuffix(".md")
@@ -55,7 +58,7 @@ def variant_of(file_name: str) -> tuple[str, str] | None:
 def find_bootstrap(
     reading: Reading, places: Sequence[LayerPlace], agent: str | None
 ) -> list[list[LayerFile]]:
-    """The bootstrap files of each place that exist, including shadowed ones."""
+    """Return the bootstrap files that exist in each place, including shadowed ones."""
     agent_name = agent_file(agent)
     names: dict[str, Bootstrap] = (
         BOOTSTRAP_FILES
@@ -83,7 +86,7 @@ def find_bootstrap(
 
 
 def is_blank(file: LayerFile) -> bool:
-    """Whether a file that can be read has no text."""
+    """Whether a file has no text except white space."""
     return not (file.text or "").strip()
 
 

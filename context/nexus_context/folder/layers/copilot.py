@@ -1,4 +1,4 @@
-"""GitHub Copilot's instruction files that `context.instruction_files` lists, and when each applies.
+"""Finds GitHub Copilot's instruction files that `context.instruction_files` lists, and when each applies.
 
 1. `.github/copilot-instructions.md` applies to every turn.
 2. `.github/instructions/*.instructions.md`, up to DEEPEST directories deep, name their files in their front
@@ -55,9 +55,9 @@ _CLOSED = r"(?m)^---[ \t]*$"
 
 
 class Header(msgspec.Struct, frozen=True):
-    """The front matter of a file. `applies_to` None: it has none; `body` is what is sent.
+    """The front matter of a file. `applies_to` is None if it has no such field; `body` is what is sent.
 
-    `valid` is false if it cannot be read.
+    `valid` is false if the front matter cannot be read.
     """
 
     applies_to: str | None
@@ -80,7 +80,7 @@ def is_source(name: str) -> bool:
 
 
 def find_sources(reading: Reading, place: LayerPlace, sources: Sequence[str]) -> list[LayerFile]:
-    """Copilot's files in a place that the settings list."""
+    """Return the files of Copilot in a place that the settings list in `sources`."""
     if not place.in_workspace or not sources:
         return []
     files: list[LayerFile] = []
@@ -94,7 +94,7 @@ def find_sources(reading: Reading, place: LayerPlace, sources: Sequence[str]) ->
 
 
 def read_header(path: str, text: str) -> Header:
-    """The front matter of one of Copilot's files."""
+    """Read the front matter of one of Copilot's files."""
     if not text.startswith("---"):
         return Header(None, Span(0, len(text)))
     matter = front_matter(path, re.sub(_LEADING_STAR, rf"\1{_STAR}", text))
@@ -146,7 +146,7 @@ def _for_some(reading: Reading, place: LayerPlace, sources: Sequence[str]) -> It
 
 
 def instruction_files(reading: Reading, directory: str) -> list[str]:
-    """Paths of the instruction files below a directory, in a stable order."""
+    """Return the paths of the instruction files below a directory, in a stable order."""
     unsaved = {
         path
         for path in reading.overlays

@@ -1,4 +1,7 @@
-"""Which packages a folder, npx and uv have on this machine: a few looks at the disk, and no process."""
+"""Finds the packages that a folder, npx and uv have on this machine.
+
+It looks at the disk and starts no process.
+"""
 
 import functools
 import hashlib
@@ -18,7 +21,10 @@ _LARGEST = 1 << 20  # bytes of a package.json
 
 
 def installed_lookup(environ: Mapping[str, str]) -> InstalledLookup:
-    """A function that finds packages for these variables. It lists each directory of a cache once."""
+    """Return a function that finds packages. It lists each directory of a cache once.
+
+    `environ` says where the caches of npx and uv are.
+    """
     home = environ.get("HOME") or environ.get("USERPROFILE") or os.sep
     npx = os.path.join(environ.get("npm_config_cache") or os.path.join(home, ".npm"), "_npx")
     uv = environ.get("UV_CACHE_DIR") or os.path.join(

@@ -1,4 +1,4 @@
-"""Which file of a layer holds its instructions.
+"""Finds the file of a layer that holds its instructions.
 
 1. For each name in order, the first file that exists: in `.nexus3/`, in the directory, in the directory that
    the name's own tool uses (`.claude/`, `.agents/`). The global layer has one directory only.
@@ -24,7 +24,7 @@ TOOL_DIRECTORIES = {"CLAUDE.md": ".claude", "AGENTS.md": ".agents"}
 
 
 def instruction_names(reading: Reading, effective: Effective) -> list[str]:
-    """The file names to look for, in order; a name that leads elsewhere is reported and dropped."""
+    """Return the file names to look for, in order. A name that leads elsewhere is reported and dropped."""
     names = []
     for index, name in enumerate(effective.get("/context/instruction_files")):
         if is_instruction_name(name) or is_source(name):
@@ -52,7 +52,10 @@ def is_instruction_name(name: str) -> bool:
 def find_instructions(
     reading: Reading, place: LayerPlace, names: list[str], effective: Effective
 ) -> list[LayerFile]:
-    """The instruction file and the README of a place; nothing if only such a file would make it a layer."""
+    """Return the instruction file and the README of a place.
+
+    If the place is a layer only by an instruction file (`optional`), and has none, the list is empty.
+    """
     plain_names = [name for name in names if not is_source(name)]
     chosen = next((path for path in candidates(place, plain_names) if reading.is_there(place, path)), None)
     sources = find_sources(reading, place, [name for name in names if is_source(name)])
@@ -74,7 +77,7 @@ def find_instructions(
 
 
 def candidates(place: LayerPlace, names: list[str]) -> Iterator[str]:
-    """Paths where a place's instruction file can be, the most important first."""
+    """Yield the paths where a place's instruction file can be, the most important first."""
     for name in names:
         directories = [place.config_directory] if place.config_directory is not None else []
         if place.in_workspace:

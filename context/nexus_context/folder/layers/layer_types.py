@@ -39,7 +39,8 @@ class LayerFile(msgspec.Struct, frozen=True):
     `text` is the present text if it can be read; it counts only if the file is `loaded`. A `stale` JSON file
     is broken, and its last good value counts; an `invalid` one counts as absent. A nearer layer replaces a
     `shadowed` file; the settings leave out an `excluded` one. A `conditional` file is sent with turns about
-    files that match the globs `applies_to`. `body` is the part of the text that is sent; None: all of it.
+    files that match the globs `applies_to`. `body` is the part of the text that is sent, or None if all of it
+    is.
     """
 
     kind: Kind
@@ -53,8 +54,8 @@ class LayerFile(msgspec.Struct, frozen=True):
 class Layer(msgspec.Struct, frozen=True):
     """One layer. `directory` is the directory it belongs to, `config_directory` its `.nexus3`.
 
-    `opened` is the opened folder that is or contains the directory; None: there is none. `strict`: each file
-    must belong to this user or root.
+    `opened` is the opened folder that is or contains the directory, or None if there is none. If `strict`,
+    each file must belong to this user or root.
     """
 
     name: str
@@ -76,7 +77,7 @@ class Layer(msgspec.Struct, frozen=True):
 
 
 class Remedy(msgspec.Struct, frozen=True):
-    """The edits that together make Nexus read an instruction file.
+    """The edits that together make Nexus read an instruction file. A part that is None is not needed.
 
     Add `entry` to `context.instruction_files`; write `@name` in the file `importer`; set
     `context.ancestor_depth` to `depth`.
@@ -91,8 +92,8 @@ class Remedy(msgspec.Struct, frozen=True):
 class Skipped(msgspec.Struct, frozen=True):
     """A directory or file that could belong to a layer and is not read.
 
-    `remedy` is the edit that would change that, if there is one. `cause` is the reason without advice, for a
-    single line; empty if the reason has none.
+    `remedy` has the edits that would change that, or is None if there are none. `cause` is the reason without
+    its advice, for a single line. It is empty if the reason has no advice.
     """
 
     path: str
@@ -122,11 +123,11 @@ class CheckedDocument(msgspec.Struct, frozen=True):
 
 
 class MergedSettings(msgspec.Struct, frozen=True):
-    """The merged settings of these layers, exceeded limits, and the settings that the present texts may not
-    set.
+    """The merged settings of `layers`, with the limits that they exceed and their problems.
 
-    `unmerged` are the problems of layers that had to be left out (`containment`). `choice` is the picked
-    model in force.
+    `present` are the layers as the present texts have them, and `problems` are about the settings that these
+    may not set. `unmerged` are the problems of layers that had to be left out (`containment`). `choice` is
+    the picked model in force.
     """
 
     layers: tuple[ConfigLayer, ...]
@@ -139,7 +140,7 @@ class MergedSettings(msgspec.Struct, frozen=True):
 
 
 class DocumentServers(msgspec.Struct, frozen=True):
-    """The servers of a document and its problems, for this environment.
+    """The servers and the problems of an MCP file, for the environment `environ`.
 
     `commands` maps each command that was looked up to its path.
     """
@@ -152,21 +153,21 @@ class DocumentServers(msgspec.Struct, frozen=True):
 
 
 class LayerSkill(msgspec.Struct, frozen=True):
-    """A skill in force, and the name of its layer."""
+    """A skill in force. `layer` is the name of its layer."""
 
     layer: str
     skill: Skill
 
 
 class Listing(msgspec.Struct, frozen=True):
-    """The subdirectories of a directory, sorted; `more`: there are more than are read."""
+    """The subdirectories of a directory, sorted. `more` is true if there are more than are read."""
 
     names: tuple[str, ...] = ()
     more: bool = False
 
 
 class Presence(msgspec.Struct, frozen=True):
-    """Which files of some `names`, and of other programs, a directory has.
+    """Which instruction files a directory has: those called as in `names`, and those of other programs.
 
     `candidates` maps the paths that were looked up to their names below the directory; `present` are names
     and paths of existing files; `watch` are the paths that the result depends on.
@@ -179,7 +180,7 @@ class Presence(msgspec.Struct, frozen=True):
 
 
 class Remarks(msgspec.Struct, frozen=True):
-    """The problems of a text."""
+    """The problems that were found in a text."""
 
     text: str
     problems: tuple[Problem, ...]
@@ -218,7 +219,7 @@ class LoadMemory(msgspec.Struct, frozen=True):
     presences: dict[str, Presence] = {}
 
     def of_files(self) -> "LoadMemory":
-        """The parts that hold for a file in any folder: its text, and what derives from that alone."""
+        """Return the parts that hold for a file in any folder: its text, and what derives from that alone."""
         return LoadMemory(
             self.reads,
             self.documents,
@@ -239,8 +240,8 @@ class Layers(msgspec.Struct, frozen=True, kw_only=True):
     separator stands for everything in that directory. `memory` only saves work of the next load. `skills` are
     those in force, in the order of the prompt. `root` is the opened folder: `folder`, or one that contains
     it. `links` maps the real path that a symbolic link leads to, to the path of the link. `reach` tells where
-    instruction files are looked for; `unread` are existing ones that are not read. `task` is a worker's, for
-    whom only the skills count that it is about.
+    instruction files are looked for; `unread` are existing ones that are not read. `task` is the task of a
+    worker, for whom only skills about the task count; None for other agents.
     """
 
     folder: str

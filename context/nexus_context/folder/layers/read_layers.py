@@ -78,7 +78,7 @@ class LayerInputs(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_layers(folder: str, inputs: LayerInputs, *, previous: Layers | None = None) -> Layers:
-    """Everything that the files of an absolute folder say; never raises for any content of the files.
+    """Read everything that the files of an absolute folder say. Never raises for any content of the files.
 
     `previous` is an earlier result: whatever is unchanged is reused, as is the last good value of a JSON file
     that broke since.
@@ -96,10 +96,10 @@ def open_layers(
     deadline: Deadline | None = None,
     beside: Layers | None = None,
 ) -> tuple[Layers, Reading]:
-    """The layers, and the reading, which goes on with the files that they import.
+    """Return the layers, and the reading, which continues with the files that the layers import.
 
-    `changed` are the only paths that can have changed since `previous`; None: any may have. `deadline` may
-    end the reading with LoadStopped. For `beside` see `Reading`.
+    `changed` are the only paths that can have changed since `previous`; if it is None, any path may have.
+    `deadline` may end the reading with LoadStopped. For `beside` see `Reading`.
     """
     root = inputs.root or folder
     memory = None if previous is None else previous.memory
@@ -180,9 +180,9 @@ def _read_all(reading: Reading, folder: str, inputs: LayerInputs) -> Layers:
 def unread_layers(
     folder: str, inputs: LayerInputs, previous: Layers | None, problem: Problem
 ) -> tuple[Layers, Reading]:
-    """The layers of a folder that could not be read at all: the previous ones, or none.
+    """Return the layers of a folder that could not be read at all: the previous ones, or none.
 
-    The next load reads everything again.
+    `problem` is added to them. The next load reads everything again.
     """
     reading = Reading(inputs.overlays, None)
     if previous is not None:
@@ -225,7 +225,7 @@ def _definitions(layers: Layers, agent: str | None) -> list[str] | None:
 
 
 def finish_layers(layers: Layers, reading: Reading) -> Layers:
-    """The layers with everything that the reading has gathered so far."""
+    """Return the layers with everything that the reading has gathered so far."""
     reading.real_files.close()
     texts = {
         path: read.text
@@ -384,7 +384,7 @@ LISTED = ("anthropic", "openai", "google")
 
 
 def unknown_model(reading: Reading, effective: Effective) -> Iterator[Problem]:
-    """A hint for a configured model that is not in the registry: its window is a guess.
+    """Yield a hint if the configured model is not in the registry, so that its window is a guess.
 
     1. The problem is about the `provider.model` in force, at its value. There is none if `models` or
        `context.max_tokens` set a size.

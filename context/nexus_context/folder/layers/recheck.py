@@ -25,7 +25,7 @@ from nexus_context.text.json import parse
 
 
 def recheck(layers: Layers, path: str, text: str, *, global_path: str) -> Layers | None:
-    """The layers with this unsaved text of one settings file; None where more may have changed.
+    """Return the layers with an unsaved text of one settings file. None if more may have changed.
 
     `global_path` is the global `config.json`.
     """

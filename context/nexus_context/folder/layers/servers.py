@@ -1,4 +1,4 @@
-"""The MCP servers of a folder's layers, and of other tools' files in the folder.
+"""Finds the MCP servers of a folder's layers, and of other tools' files in the folder.
 
 The folder's own `mcp.json` wins over other tools' files if both define a name. Those files are read in the
 folder itself; `.mcp.json` is also read at the root of its repository if that is an ancestor.
@@ -34,7 +34,7 @@ def find_servers(
     environ: Mapping[str, str],
     which: Which,
 ) -> tuple[tuple[McpServer, ...], list[list[LayerFile]]]:
-    """All servers in layer order, the shadowed ones marked, and the MCP files of each place.
+    """Return all servers in layer order, the shadowed ones marked, and the MCP files of each place.
 
     The packaged file, of the first place, is read only if the global one, of the second, does not count.
     """

@@ -67,7 +67,7 @@ _NOTHING: Configured = {}
 
 
 class SkillDirectory(Listing, frozen=True):
-    """A skill directory; `names` are the ones that are read.
+    """What a skill directory contains. `names` are the subdirectories that are read.
 
     `total` counts all subdirectories. `links` are the names that are symbolic links. `flat` are files
     directly in it that look like skills.
@@ -80,7 +80,7 @@ class SkillDirectory(Listing, frozen=True):
 
 
 class MisplacedSkills(NamedTuple):
-    """Files that look like skills and are not read. `reason` continues the sentence "it …"."""
+    """Files that look like skills and are not read. `reason` continues a sentence that begins with “it”."""
 
     paths: tuple[str, ...]
     severity: Severity
@@ -120,7 +120,7 @@ class _Search:
 def find_skills(
     reading: Reading, places: Sequence[LayerPlace | None], effective: Effective, user_home: str
 ) -> tuple[list[list[LayerFile]], tuple[LayerSkill, ...]]:
-    """The SKILL.md files of each place, including ineffective ones, and the skills in force.
+    """Return the SKILL.md files of each place, including ineffective ones, and the skills in force.
 
     The skills are in the order of the prompt: a higher priority first, then by name. A place is None if it is
     not a layer.
@@ -401,7 +401,7 @@ def _shadowed(path: str, parsed: ReadSkill, first_path: str, span: Span) -> Prob
 def list_skill_directory(
     directory: str, real_path: RealPath, files: RealFiles, may_read: Callable[[], bool]
 ) -> SkillDirectory:
-    """The contents of a skill directory; files in it are opened only if they may be read."""
+    """List a skill directory. Files in it are opened only if `may_read` returns true."""
     if not is_dir(directory):
         return SkillDirectory(kind="other" if exists(directory) else "missing")
     real = real_path(directory)
@@ -440,7 +440,7 @@ def examine_inside(directory: str, real: str, files: RealFiles) -> Listing:
 
 
 def astray_in(directory: str, flat: Sequence[str]) -> list[MisplacedSkills]:
-    """The files directly in a skill directory that look like skills."""
+    """Describe the files directly in a skill directory that look like skills, which are called `flat`."""
     misplaced = []
     for name in flat:
         stem = "<name>" if _is_skill_file(name) else os.path.splitext(name)[0]
@@ -457,8 +457,9 @@ def astray_in(directory: str, flat: Sequence[str]) -> list[MisplacedSkills]:
 
 
 def astray_below(directory: str, name: str, names: Sequence[str], setting: str) -> MisplacedSkills:
-    """Misplaced files in the directory `name`, which has no SKILL.md; `skills.paths` would call it
-    `setting`.
+    """Describe the misplaced files `names` in the directory `name`, which has no SKILL.md.
+
+    `setting` is what `skills.paths` would call that directory.
     """
     paths = tuple(os.path.join(directory, name, relative_path) for relative_path in names)
     if os.path.dirname(names[0]):

@@ -1,6 +1,7 @@
-"""The NEXUS.md that `nexus init` writes: no model is sent it untouched, and its comments are no news.
+"""Recognizes the template of NEXUS.md that `nexus init` writes.
 
-It may follow an import of the instructions that the folder has.
+An untouched template is sent to no model, and its comments are not reported. It may follow an import of the
+instructions that the folder has.
 """
 
 import functools
@@ -14,7 +15,10 @@ TEMPLATES = os.path.join(os.path.dirname(os.path.dirname(__file__)), "defaults",
 
 
 def filled_part(text: str) -> Span | None:
-    """The part of an instruction file before the untouched template; None if it does not end with that."""
+    """Return the part of an instruction file before the untouched template.
+
+    None if it does not end with that.
+    """
     end = text.rstrip()
     for template in (_template(), _template().replace("\n", "\r\n")):
         if end.endswith(template):

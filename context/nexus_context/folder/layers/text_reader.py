@@ -1,4 +1,4 @@
-"""The texts of one load: unsaved text before the disk, unchanged files reused.
+"""Reads the texts of one load: unsaved text comes before the disk, and unchanged files are reused.
 
 1. A file is read at most once per load. Every requested path is watched from then on.
 2. A JSON file with an error is not used; its last good document is, if there was one.
@@ -69,7 +69,10 @@ _Header = TypeVar("_Header")
 
 
 class JsonFile(msgspec.Struct, frozen=True):
-    """A JSON file of a layer. `in_force` is this text's document, the last good one, or None."""
+    """A JSON file of a layer.
+
+    `in_force` is the document that counts: this text's, the last good one, or None.
+    """
 
     path: str
     status: Status
@@ -127,13 +130,13 @@ class Reading:
         self.real_files = RealFiles()
 
     def memory(self) -> LoadMemory:
-        """What the next load can use; of a load that failed as a whole, only the last good documents."""
+        """Return what the next load can use. If this one failed as a whole, only the last good documents."""
         if self.failed:
             return LoadMemory(good=self.good)
         return LoadMemory(*(getattr(self, name) for name in LoadMemory.__struct_fields__))
 
     def resume(self, layers: Layers) -> None:
-        """Continue where a reading of these layers ended."""
+        """Continue where the reading of these layers ended."""
         memory = self.previous
         self.reads, self.documents, self.good = dict(memory.reads), dict(memory.documents), dict(memory.good)
         self.checked, self.refusals, self.served = memory.checked, dict(memory.refusals), memory.served
@@ -149,7 +152,10 @@ class Reading:
             self._deadline.check(path)
 
     def contain(self, path: str, work: Callable[[], _Result], otherwise: _Result) -> _Result:
-        """The result of a step that is about one file or directory; a failure is reported."""
+        """Return the result of `work` on one file or directory.
+
+        If it fails, report that and return `otherwise`.
+        """
         return reported(self.problems, path, work, otherwise)
 
     def is_anywhere(self, path: str) -> bool:
@@ -157,7 +163,7 @@ class Reading:
         return path in self.overlays or exists(path)
 
     def read(self, path: str, limit: int = PROMPT_LIMIT) -> FileRead:
-        """The file's text; its problems are not reported yet."""
+        """Read a file. Its problems are not reported yet."""
         read_before = self.reads.get(path)
         if read_before is not None:
             return read_before
@@ -214,7 +220,10 @@ class Reading:
             return path
 
     def is_there(self, place: LayerPlace, path: str, limit: int = PROMPT_LIMIT) -> bool:
-        """Whether a layer has this file and may read it; a refused file is reported as skipped."""
+        """Whether a layer has this file and may read it.
+
+        A file that it may not read is reported as skipped.
+        """
         read = self.read(path, limit)
         if read.status == "missing":
             return False
@@ -232,13 +241,13 @@ class Reading:
         return self.refusals[path] is None
 
     def prompt_file(self, path: str) -> FileRead:
-        """The file's text, with its problems reported."""
+        """Read a file and report its problems."""
         read = self.read(path)
         self.problems.extend(read.problems)
         return read
 
     def document(self, path: str) -> JsonDocument | None:
-        """A JSON file's present text, parsed; None, with the reason reported, if there is no text."""
+        """Parse the present text of a JSON file. Without a text, report the reason and return None."""
         read = self.read(path, JSON_LIMIT)
         self.problems.extend(read.problems)
         text = read.text
@@ -258,7 +267,7 @@ class Reading:
     def check(
         self, document: JsonDocument, check: Callable[[JsonDocument], tuple[Problem, ...]]
     ) -> tuple[Problem, ...]:
-        """The problems that a check finds in a document, computed once per document."""
+        """Return the problems that `check` finds in a document. They are computed once per document."""
         for memory in self._memories:
             checked = memory.checked.get(document.path)
             if checked is not None and checked.document is document and not met_bug(checked.problems):
@@ -271,7 +280,7 @@ class Reading:
         return checked.problems
 
     def listing(self, directory: str, look: Callable[[str], Listing]) -> Listing:
-        """What `look` finds in a directory, which is watched; unsaved texts do not change it."""
+        """Return what `look` finds in a directory, which is watched. Unsaved texts do not change it."""
         self.watch.update((directory, directory.rstrip(os.sep) + os.sep))
         previous = self.previous.listings.get(directory) if self.changed is not None else None
         listing = self.listings[directory] = previous if previous is not None else look(directory)
@@ -280,7 +289,10 @@ class Reading:
     def presence(
         self, directory: str, names: tuple[str, ...], look: Callable[[str, tuple[str, ...]], Presence]
     ) -> Presence:
-        """What `look` finds in a directory, which is watched; unsaved texts do not change it."""
+        """Return what `look` finds in a directory, and watch the paths that this depends on.
+
+        Unsaved texts do not change it.
+        """
         presence = self.previous.presences.get(directory) if self.changed is not None else None
         if presence is None or presence.names != names:
             presence = look(directory, names)
@@ -289,11 +301,11 @@ class Reading:
         return presence
 
     def served_before(self, path: str) -> list[DocumentServers]:
-        """The servers that other loads found in a file."""
+        """Return the servers that earlier loads, or the load `beside`, found in a file."""
         return [memory.served[path] for memory in self._memories if path in memory.served]
 
     def skill(self, path: str, text: str) -> ReadSkill:
-        """The skill in a text, computed once per text."""
+        """Return the skill in a text. It is computed once per text."""
         for memory in self._memories:
             skill = memory.skills.get(path)
             if skill is not None and skill.text == text and not met_bug(skill.problems):
@@ -307,7 +319,7 @@ class Reading:
     def remark(
         self, path: str, text: str, look: Callable[[str, str], Iterable[Problem]]
     ) -> tuple[Problem, ...]:
-        """The problems that `look` finds in a text, computed once per text."""
+        """Return the problems that `look` finds in a text. They are computed once per text."""
         for memory in self._memories:
             remarks = memory.remarks.get(path)
             if remarks is not None and remarks.text == text and not met_bug(remarks.problems):
@@ -319,7 +331,7 @@ class Reading:
         return remarks.problems
 
     def header(self, path: str, text: str, look: Callable[[str, str], _Header]) -> _Header:
-        """The front matter of a text as `look` reads it, computed once per text."""
+        """Return the front matter of a text as `look` reads it. It is computed once per text."""
         for memory in self._memories:
             header = memory.headers.get(path)
             if header is not None and header[0] == text:
@@ -347,15 +359,17 @@ class Reading:
         return path in self.good and self.documents.get(path) is self.good[path]
 
     def is_present(self, origin: Provenance) -> bool:
-        """Whether a setting stands in the file's present text; a stale file's may be gone from it."""
+        """Whether a setting is in the present text of its file. That of a stale file may be gone from it."""
         return origin.document is not None and self.documents.get(origin.path) is origin.document
 
     def merge(
         self, counting: tuple[ConfigLayer, ...], present: tuple[ConfigLayer, ...], global_path: str
     ) -> MergedSettings:
-        """The merged settings of the documents in force; the previous ones if every file is unchanged.
+        """Merge the settings of the documents in force.
 
-        Problems are about the present texts, including broken ones: that is what people see.
+        If every file is unchanged, return the previous result. `counting` are the layers with the documents
+        in force, `present` those with the present texts. Problems are about the present texts, including
+        broken ones: that is what people see.
         """
         self.checkpoint(global_path)
         merged_before = [memory.merged for memory in self._memories if memory.merged is not None]
@@ -406,7 +420,7 @@ class Reading:
 
 
 def check_settings(document: JsonDocument) -> tuple[Problem, ...]:
-    """Everything that is wrong with one settings file by itself."""
+    """Return everything that is wrong with one settings file by itself."""
     syntax = [problem for problem in document.problems if problem.code != "json.empty"]
     return (*syntax, *check_config(document))
 
@@ -475,7 +489,7 @@ def _same(before: tuple[ConfigLayer, ...], now: tuple[ConfigLayer, ...]) -> bool
 
 
 def forbidden_link(path: str, real: str, tree: str, real_tree: str) -> str | None:
-    """Why a workspace file that lies at `real` must not be read as `path`, or None.
+    """Return why a workspace file that lies at `real` must not be read as `path`. None if it may.
 
     It must lie beneath `tree`, so that no link leads out of it.
     """
@@ -497,7 +511,7 @@ def _has_mark(real: str) -> bool:
 
 
 def unsaved(path: str, text: str, limit: int, real: str | None) -> FileRead:
-    """An editor's text by the rules for files; lone surrogates, which no file can hold, are replaced.
+    """Treat an editor's text by the rules for files. Lone surrogates, which no file can hold, are replaced.
 
     Most editors leave out the byte order mark that their file has, and write it again.
     """

@@ -1,4 +1,4 @@
-"""Existing instruction files that are not read: why, and the edits that would include them.
+"""Finds existing instruction files that are not read: why, and the edits that would include them.
 
 1. The directories from the folder up to the root of its repository are searched, and the ancestors that are
    read.
@@ -64,9 +64,9 @@ SHARED = ("NEXUS.md", "AGENTS.md", "CLAUDE.md", ".claude/CLAUDE.md", ".agents/AG
 def unread_files(
     reading: Reading, layers: Layers, in_prompt: Collection[str], imports_of: ImportsOf
 ) -> tuple[Skipped, ...]:
-    """The known instruction files that are not read, the nearest directory first.
+    """Return the known instruction files that are not read, the nearest directory first.
 
-    `imports_of` are the absolute paths that a text imports, given its own path.
+    `imports_of` returns the absolute paths that a text imports, given its own path.
     """
     listed = {file.path for layer in layers.layers for file in layer.files if file.status != "missing"}
     listed.update(skipped.path for skipped in reading.skipped)
@@ -242,7 +242,7 @@ FILES, DEPTH = "instruction_files", "ancestor_depth"
 
 
 class FileEdits(NamedTuple):
-    """Edits of one file. `creates`: it does not exist yet."""
+    """Edits of one file. `creates` is true if it does not exist yet."""
 
     path: str
     edits: tuple[Edit, ...]
@@ -250,12 +250,13 @@ class FileEdits(NamedTuple):
 
 
 def edits_of(layers: Layers, remedy: Remedy) -> tuple[FileEdits, ...]:
-    """The edits that make Nexus read a file; empty if they cannot be determined.
+    """Return the edits that make Nexus read a file. Empty if they cannot be determined.
 
     1. An entry of `context.instruction_files` is added to the list of the folder's own `config.json`. If no
        file sets the list, its default is written with it, since a set list replaces the default.
-    2. Otherwise `@path` is appended to the instruction file that is read.
-    3. Broken settings are left alone. A missing file is created.
+    2. `context.ancestor_depth` is set there, too.
+    3. An import `@path` is appended to the instruction file that is read.
+    4. Broken settings are left alone. A missing file is created.
     """
     file_edits: list[FileEdits] = []
     settings: dict[str, Any] = {}
@@ -279,7 +280,7 @@ def edits_of(layers: Layers, remedy: Remedy) -> tuple[FileEdits, ...]:
 
 
 def title_of(remedy: Remedy) -> str:
-    """A title for people: what the edits do."""
+    """Return a title for people that says what the edits do."""
     parts = []
     if remedy.depth is not None:
         parts.append(f'set "{DEPTH}" to {remedy.depth}')

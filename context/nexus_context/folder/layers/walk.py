@@ -1,4 +1,4 @@
-"""Which directories are layers of a folder, which are not, and why.
+"""Decides which directories are layers of a folder, and which are not, and why.
 
 1. Ancestors are the directories above the folder as its path is written, up to the depth.
 2. The walk ends at the home directory, which is not an ancestor itself: directories that contain it belong to
@@ -49,7 +49,10 @@ LONG = 400  # characters: every directory of a path is a nested call
 
 
 class RealPaths(dict[str, str]):
-    """`files.real_path` of each path; ValueError as there."""
+    """Maps each path to its resolved path (`files.real_path`), which is worked out on first use.
+
+    ValueError if no file can have the path.
+    """
 
     def __missing__(self, path: str) -> str:
         parent, name = os.path.split(path)
@@ -64,9 +67,10 @@ class RealPaths(dict[str, str]):
 class LayerPlace(msgspec.Struct, frozen=True):
     """A directory that may be a layer.
 
-    `config_directory` None: its `.nexus3` must not be read. `strict`: each file must belong to this user or
-    root. `optional`: it is a layer only if it has an instruction file. `opened` is the opened folder that is
-    or contains the directory; None: there is none. `repository`: it is an ancestor with a `.git`.
+    `config_directory` is None if its `.nexus3` must not be read. If `strict`, each file must belong to this
+    user or root. If `optional`, it is a layer only if it has an instruction file. `opened` is the opened
+    folder that is or contains the directory, or None if there is none. `repository` is true for an ancestor
+    with a `.git`.
     """
 
     name: str
@@ -91,17 +95,17 @@ class LayerPlace(msgspec.Struct, frozen=True):
 def needs_examination(path: str, *, strict: bool) -> bool:
     """Whether a file that a workspace's layer names must belong to this user or root.
 
-    `strict`: the layer's own files must. Opening a folder means trusting it, but not a shared directory in
-    it.
+    `strict` is true if the layer's own files must. Opening a folder means trusting it, but not a shared
+    directory in it.
     """
     return strict or shared_directory(os.path.dirname(path))
 
 
 def global_directory(environ: Mapping[str, str]) -> str:
-    """The global layer's directory, absolute: NEXUS_HOME, else `.nexus3` in the user's home directory.
+    """Return the absolute path of the global layer's directory.
 
-    A relative NEXUS_HOME is relative to the user's home directory, as is one that starts with `~/`: the
-    process's working directory never matters.
+    It is NEXUS_HOME, else `.nexus3` in the user's home directory. A relative NEXUS_HOME is relative to the
+    user's home directory, as is one that starts with `~/`: the process's working directory never matters.
     """
     home = user_home(environ)
     directory = environ.get("NEXUS_HOME") or CONFIG_DIRECTORY
@@ -110,13 +114,16 @@ def global_directory(environ: Mapping[str, str]) -> str:
 
 
 def user_home(environ: Mapping[str, str]) -> str:
-    """The user's home directory, absolute, from the environment or else the user database."""
+    """Return the absolute path of the user's home directory.
+
+    It comes from the environment, or else from the user database.
+    """
     directory = environ.get("HOME") or environ.get("USERPROFILE") or ""
     return directory if os.path.isabs(directory) else os.path.abspath(os.path.expanduser("~"))
 
 
 class Walk:
-    """The way up from a directory: first within the opened folder, then above it.
+    """Walks up from a directory: first within the opened folder, then above it.
 
     What is not read is in `skipped`, and in `problems` if the user should fix it. `stop` is the directory at
     which the walk ended before the requested depth.
@@ -136,9 +143,9 @@ class Walk:
         self._names: set[str] = set()
 
     def opened(self, folder: str, root: str) -> list[LayerPlace]:
-        """The places of a directory and of those above it up to the opened folder, farthest first.
+        """Return the places of a directory and of those above it up to the opened folder, farthest first.
 
-        `root` is the path of the opened folder, a prefix of the directory's.
+        `root` is the path of the opened folder, with which the path of the directory begins.
         """
         places = []
         current, name = folder, LOCAL
@@ -150,7 +157,7 @@ class Walk:
             current, name = os.path.dirname(current), ""
 
     def above(self, root: str, depth: int) -> list[LayerPlace]:
-        """The places of up to `depth` directories above the opened folder, farthest first."""
+        """Return the places of up to `depth` directories above the opened folder, farthest first."""
         places: list[LayerPlace] = []
         current = root
         for _ in range(depth):
@@ -174,9 +181,10 @@ class Walk:
         return places[::-1]
 
     def up_to_repository(self, root: str, max_above: int) -> list[str]:
-        """The opened folder and at most `max_above` directories above it, up to the first with a `.git`.
+        """Return the opened folder and the directories above it, up to the first with a `.git`.
 
-        The search ends below the home directory: a repository there (dotfiles) is not the folder's.
+        At most `max_above` are above the folder. The search ends below the home directory: a repository there
+        (dotfiles) is not the folder's.
         """
         directories: list[str] = []
         home, current = self._real_path(self._user_home), root
@@ -188,7 +196,7 @@ class Walk:
         return directories
 
     def user_directory(self) -> str | None:
-        """The global directory if it can be entered, or if it does not exist yet."""
+        """Return the global directory. None if it exists and cannot be entered."""
         fault = directory_fault(self._home) if exists(self._home) else None
         if fault is not None:
             self._leave_out(self._home, fault)
@@ -211,7 +219,10 @@ class Walk:
         return LayerPlace(name, directory, config, strict=strict, optional=optional, opened=root)
 
     def root_of(self, opened: list[LayerPlace], root: str) -> LayerPlace | None:
-        """The place of the opened folder, whose path may differ by a link."""
+        """Return the place of the opened folder, whose path may differ from `root` by a link.
+
+        None if there is none.
+        """
         real = self._real_path(root)
         return next((place for place in opened if self._real_path(place.directory) == real), None)
 
