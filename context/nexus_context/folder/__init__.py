@@ -1,1 +1,1 @@
-"""What a folder says to a model: layers, skills, prompt; frozen in a snapshot."""
+"""Reads what a folder says to a model: its layers, skills and prompt, frozen in a snapshot."""

@@ -1,4 +1,4 @@
-"""Load a folder, or load it again: from its files to a frozen snapshot.
+"""Loads a folder, or loads it again: from its files to a frozen snapshot.
 
 1. Unsaved text counts before the disk; whatever is unchanged is reused from the previous snapshot.
 2. The folder's prompt is rendered for the configured model, if any of its inputs changed. A request's prompt
@@ -52,12 +52,12 @@ def load(
     deadline: Deadline | None = None,
     beside: Snapshot | None = None,
 ) -> Snapshot:
-    """Load a folder by its absolute path; never raises for any content of its files.
+    """Load a folder by its absolute path. Never raises for any content of its files.
 
-    `changed` are the only paths whose unsaved text or file can have changed since `previous`; None: any may
-    have. `now` has a zone; it counts only with `datetime.placement = system`. `deadline` may end the load
-    with LoadStopped. `beside` is a snapshot of the same folder with other inputs, as another window has it:
-    whatever is equal is not done again and becomes the same objects. The result is the same without it.
+    `changed` are the only paths whose unsaved text or file can have changed since `previous`; if it is None,
+    any may have. `now` has a zone; it counts only with `datetime.placement = system`. `deadline` may end the
+    load with LoadStopped. `beside` is a snapshot of the same folder with other inputs, as another window has
+    it: whatever is equal is not done again and becomes the same objects. The result is the same without it.
     """
     grant = inputs.grant
     is_alone = grant is None and previous is not None and previous.agent == inputs.agent
@@ -159,7 +159,10 @@ def _revised(previous: Snapshot, snapshot: Snapshot) -> Snapshot:
 
 
 def overdue(snapshot: Snapshot, stopped: LoadStopped) -> Snapshot:
-    """The last good snapshot of a folder that took too long to load again, with a problem that says so."""
+    """Return the last good snapshot of a folder that took too long to load again.
+
+    It has a problem that says so.
+    """
     if any(problem.code == OVERDUE for problem in snapshot.problems):
         return snapshot
     message = (
@@ -223,7 +226,7 @@ def _ungathered(fallback: Snapshot | None, problem: Problem) -> PromptContents:
 
 
 def keystroke(previous: Snapshot, path: str, text: str, *, home: str) -> Snapshot | None:
-    """The next snapshot if the unsaved `text` is the only change and affects only the file's own problems.
+    """Return the next snapshot if an unsaved text changes nothing but its own file's problems.
 
     None if the folder has to be loaded. Reads no file.
     """

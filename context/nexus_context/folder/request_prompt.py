@@ -1,4 +1,4 @@
-"""The prompt of one request, rendered from what a snapshot has gathered. Nothing here reads a file."""
+"""Renders the prompt of one request from what a snapshot has gathered. Nothing here reads a file."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -65,7 +65,7 @@ def active_skills(
     skip_skills: bool = False,
     skill_filter: Sequence[str] | None = None,
 ) -> tuple[LayerSkill, ...]:
-    """The active skills of a request, in the order of the prompt; RequestError as for `prompt_for`."""
+    """Return the active skills of a request, in the order of the prompt. RequestError as for `prompt_for`."""
     only = None if skill_filter is None else tuple(skill_filter)
     facts = PromptFacts(skip_skills=skip_skills, skill_filter=only, skills=tuple(names))
     return activated_skills(snapshot.layers, facts)
@@ -74,13 +74,16 @@ def active_skills(
 def offered_skills(
     snapshot: Snapshot, *, skill_filter: Sequence[str] | None = None
 ) -> tuple[LayerSkill, ...]:
-    """The skills that a request lists in the prompt, in its order."""
+    """Return the skills that a request lists in the prompt, in its order."""
     only = None if skill_filter is None else tuple(skill_filter)
     return tuple(sections.offered_skills(snapshot.layers, PromptFacts(skill_filter=only)))
 
 
 def skill_text(snapshot: Snapshot, name: str) -> str:
-    """The text of a skill, as an active one has it in the prompt; RequestError, code unknown-skill."""
+    """Return the text of a skill as the prompt has it while the skill is active.
+
+    RequestError, code unknown-skill, if the folder does not have it.
+    """
     skills = active_skills(snapshot, [name])
     return "".join(
         piece.text for part in sections.skill_bodies(snapshot.layers, skills) for piece in part.pieces
@@ -88,9 +91,9 @@ def skill_text(snapshot: Snapshot, name: str) -> str:
 
 
 def for_choice(snapshot: Snapshot, choice: ModelChoice | None) -> Snapshot:
-    """The same folder for another picked model: its settings and its prompt. None: as it is.
+    """Return the snapshot for another picked model, which has other settings and another prompt.
 
-    Problems and revision stay the same. Reads no file.
+    If `choice` is None, the snapshot stays as it is. Problems and revision stay the same. Reads no file.
     """
     if choice is None or choice == snapshot.choice:
         return snapshot
@@ -106,7 +109,10 @@ def for_choice(snapshot: Snapshot, choice: ModelChoice | None) -> Snapshot:
 
 
 def window_of(effective: Effective, requested: str | None) -> int | None:
-    """Tokens of the context window; None where the model or its window is unknown."""
+    """Return the size of the context window in tokens. None if the model or its window is unknown.
+
+    `requested` is the model of the request, or None for that of the settings.
+    """
     limit = effective.get("/context/max_tokens")
     name = requested or effective.get("/provider/model")
     if limit is not None or name is None:

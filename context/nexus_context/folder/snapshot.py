@@ -17,8 +17,8 @@ class Snapshot(msgspec.Struct, frozen=True):
     """One folder, for one agent or for none.
 
     `revision` counts from 1. `prompt_for` renders from `environment` and `contents`, unless the prompt
-    `is_fixed`: then every request has the same. `choice` is the picked model that the snapshot is for; None:
-    the settings' model.
+    `is_fixed`: then every request has the same. `choice` is the picked model that the snapshot is for, or
+    None for the settings' model.
     """
 
     folder: str
@@ -39,7 +39,7 @@ class Snapshot(msgspec.Struct, frozen=True):
 
     @property
     def role(self) -> str:
-        """The role of the agent: manager, worker or unified, which the folder's own agent is."""
+        """The role of the agent: manager, worker or unified. The folder's own agent is unified."""
         grant = self.contents.grant
         return UNIFIED if grant is None else grant.role
 
@@ -47,10 +47,10 @@ class Snapshot(msgspec.Struct, frozen=True):
 class LoadInputs(LayerInputs, frozen=True, kw_only=True):
     """What the snapshot of a folder depends on besides its files; see `LayerInputs` for the rest.
 
-    `grant` is what the agent has from the agents above it. `load_vocabulary`: a large file may cause a first
-    vocabulary to be loaded, which takes 0.1 to 0.3 s; otherwise `contents.waits_for` names the vocabulary.
-    `trusted` is whether the user trusts the folder, as the host knows; None: the `trust_file` says so, and
-    without one the question does not arise.
+    `grant` is what the agent has from the agents above it. If `load_vocabulary`, a large file may cause a
+    first vocabulary to be loaded, which takes 0.1 to 0.3 s; otherwise `contents.waits_for` names the
+    vocabulary. `trusted` tells whether the user trusts the folder, as the host knows. If it is None, the
+    `trust_file` says so; without that file nobody is asked.
     """
 
     environment: Environment

@@ -1,4 +1,4 @@
-"""Which folders the user trusts: programs may be started and connections be made for these alone.
+"""Knows which folders the user trusts. Only for these may programs be started and connections be made.
 
 `nexus trust` keeps them in a file in the user's state directory. A trusted folder covers what is beneath it.
 """
@@ -24,12 +24,12 @@ class TrustedFolders(msgspec.Struct, frozen=True):
 
 
 def trust_file(environ: Mapping[str, str]) -> str:
-    """The absolute path of the file. NoStateDirectoryError if nothing says where it is."""
+    """Return the absolute path of the trust file. NoStateDirectoryError if nothing says where it is."""
     return os.path.join(state_directory(environ), NAME)
 
 
 def trusted_folders(text: str | None) -> tuple[str, ...]:
-    """The folders that a text of the file lists; none if it is damaged or missing."""
+    """Return the folders that a text of the trust file lists. A damaged or missing file lists none."""
     try:
         return decode_as((text or "").encode("utf-8", "replace"), TrustedFolders).folders
     except msgspec.MsgspecError:
@@ -37,5 +37,5 @@ def trusted_folders(text: str | None) -> tuple[str, ...]:
 
 
 def covers(folders: Collection[str], real: str) -> bool:
-    """Whether one of the folders is this path, which has no links, or contains it."""
+    """Whether one of the folders is the path `real`, which has no links, or contains it."""
     return any(within(real, folder) for folder in folders)

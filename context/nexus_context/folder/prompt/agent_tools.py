@@ -1,4 +1,4 @@
-"""Agents as tools that a model calls: `spawn_agent`, `message_agent`, `list_agents`, `dispose_agent`.
+"""Defines agents as tools for a model: `spawn_agent`, `message_agent`, `list_agents`, `dispose_agent`.
 
 1. Definitions are in the neutral form, with a JSON Schema of their arguments. Only `list_agents` is marked as
    read-only, so a sandbox offers no other.
@@ -28,7 +28,10 @@ _OPTIONAL = {"message_agent": ("priority",), "spawn_agent": ("cwd", "role", "too
 
 
 def definitions(grant: AgentGrant | None) -> list[dict[str, Any]]:
-    """The tools of an agent, sorted by name; without a grant, of the workspace folder's own."""
+    """Return the definitions of an agent's tools, sorted by name.
+
+    Without a grant they are those of the workspace folder's own agent.
+    """
     descriptions = texts.table("agent_tools")
     deepest = grant is not None and grant.depth >= MAX_DEPTH
     return [

@@ -19,7 +19,7 @@ OWN_TEXTS = str(DIRECTORY)
 
 
 class Block(msgspec.Struct, frozen=True):
-    """One file of a layer as the prompt contains it; `pieces` are not empty."""
+    """One file of a layer as the prompt contains it. None of its `pieces` is empty."""
 
     kind: Kind
     layer: Layer
@@ -48,8 +48,8 @@ class PromptSection(msgspec.Struct, frozen=True):
 class Generation(msgspec.Struct, frozen=True):
     """The files that one agent brings into a prompt, without those of the agents above it.
 
-    `agent` is its name; None for the workspace folder itself, whose files keep the places of its own prompt.
-    `text` is a system prompt that replaces the files.
+    `agent` is its name, or None for the workspace folder itself. The folder's files stand where they stand in
+    its own prompt. `text` is a system prompt that replaces the files, or None.
     """
 
     agent: str | None = None
@@ -62,10 +62,10 @@ class AgentGrant(msgspec.Struct, frozen=True):
     """What an agent has besides its folder: its role, depth and task, and what the agents above it grant.
 
     `above` are the files of the agents above it, nearest first; `sections` are their custom sections; `texts`
-    are those files by path. `text` is a system prompt that replaces all files. A tool is offered if its name
-    matches one pattern of each list in `tools`. `servers` are the granted MCP servers. `settings` maps JSON
-    pointers to values that replace the folder's. `strict`: permissions were set for the agent or one above
-    it, so tools without declared permissions are not offered.
+    are those files by path. `text` is a system prompt that replaces all files, or None. A tool is offered if
+    its name matches one pattern of each list in `tools`. `servers` are the granted MCP servers. `settings`
+    maps JSON pointers to values that replace the folder's. If `strict`, permissions were set for the agent or
+    one above it, so tools without declared permissions are not offered.
     """
 
     agent: str
@@ -84,7 +84,7 @@ class AgentGrant(msgspec.Struct, frozen=True):
 
 
 def paths_of(blocks: Iterable[Block | PromptSection]) -> Iterator[str]:
-    """The paths of the files whose text is in the blocks, including imports; some may repeat."""
+    """Yield the paths of the files whose text is in the blocks, including imports. Some may repeat."""
     for block in blocks:
         for piece in block.pieces:
             if piece.path is not None and not piece.path.startswith(OWN_TEXTS):

@@ -1,4 +1,4 @@
-"""What the prompt says about the host: name, system, processor, terminal, mode.
+"""Finds what the prompt says about the host: name, system, processor, terminal, mode.
 
 1. Only facts that stay the same while the process runs: no time, no load, no state of the work.
 2. Every fact is one line of at most MAX_FACT visible characters: others may control the host's files and
@@ -54,7 +54,7 @@ class Environment(msgspec.Struct, frozen=True):
 
 
 def detect(mode: Mode, *, environ: Mapping[str, str]) -> Environment:
-    """This host, once per process. Starts no process; never raises for missing facts."""
+    """Describe this host for the prompt. Starts no process; never raises for missing facts."""
     return describe(read_host(), mode, environ=environ)
 
 
@@ -71,7 +71,7 @@ def describe(host: Host, mode: Mode, *, environ: Mapping[str, str]) -> Environme
 
 
 def read_host() -> Host:
-    """What this host reports about itself."""
+    """Return what this host reports about itself."""
     import platform  # only here: it is slow to import
 
     system = platform.system()
@@ -89,15 +89,15 @@ def read_host() -> Host:
 
 
 def os_release(paths: tuple[str, ...]) -> str:
-    """The text of the first readable file; empty if there is none."""
+    """Return the text of the first readable file. Empty if there is none."""
     reads = (read_text(path, limit=PROMPT_LIMIT) for path in paths)
     return next((read.text for read in reads if read.status == "loaded" and read.text), "")
 
 
 def describe_system(system: str, release: str, version: str, *, under_windows: bool = False) -> str:
-    """Name and version of the operating system; for the arguments see `Host`.
+    """Return the name and version of the operating system. For the arguments see `Host`.
 
-    `under_windows`: a Linux that WSL says it runs, whatever its kernel is called.
+    `under_windows` is true for a Linux that WSL says it runs, whatever its kernel is called.
     """
     if system == "Darwin":
         return _fact(f"macOS {version}")
@@ -114,7 +114,7 @@ def describe_system(system: str, release: str, version: str, *, under_windows: b
 
 
 def describe_terminal(environ: Mapping[str, str]) -> str | None:
-    """Terminal program and TERM, as in `vscode (xterm-256color)`; None if neither is known."""
+    """Return the terminal program and TERM, as in `vscode (xterm-256color)`. None if neither is known."""
     program = _fact(environ.get("TERM_PROGRAM") or ("Windows Terminal" if environ.get("WT_SESSION") else ""))
     term = _fact(environ.get("TERM", ""))
     if program and term:
@@ -123,7 +123,7 @@ def describe_terminal(environ: Mapping[str, str]) -> str | None:
 
 
 def one_line(text: str) -> str:
-    """The text with every run of white space as one space, so that a value cannot add lines to the prompt."""
+    """Return the text with a space for each run of white space: a value cannot add lines to the prompt."""
     return " ".join(text.split())
 
 

@@ -1,4 +1,4 @@
-"""What each heading and import of one file contributes to a prompt.
+"""Finds what each heading and import of one file contributes to a prompt.
 
 1. A heading's part extends from its line to the next heading of its level or above, including imports.
    Headings are lines that begin with `#`, outside of code and comments.
@@ -30,7 +30,10 @@ from nexus_context.tokens import TokenCounter, part_tokens, span_units
 
 
 class Share(msgspec.Struct, frozen=True):
-    """A heading or an import: `source` is its place in the file, `span` its text in the prompt."""
+    """A heading or an import.
+
+    `source` is its range in the file, `span` the range of its text in the prompt.
+    """
 
     kind: Literal["heading", "import"]
     source: Span
@@ -38,9 +41,10 @@ class Share(msgspec.Struct, frozen=True):
 
 
 class PlacedFile(msgspec.Struct, frozen=True):
-    """The consecutive pieces of one file and its imports, and the prompt's offsets where they begin.
+    """Where one file stands in a prompt. `pieces` are those of the file and its imports.
 
-    `through` maps the path of each imported file to the import in this file that brings it.
+    `starts` are the prompt's offsets where the pieces begin. `through` maps the path of each imported file to
+    the import in this file that brings it.
     """
 
     pieces: tuple[Piece, ...]
@@ -56,7 +60,7 @@ class PlacedFile(msgspec.Struct, frozen=True):
 def placed(
     prompt: Prompt, contents: PromptContents, path: str, file_texts: Mapping[str, str]
 ) -> PlacedFile | None:
-    """Locate a file in a prompt rendered from these contents; None if the prompt does not have it.
+    """Locate a file in a prompt that was rendered from these contents. None if the prompt does not have it.
 
     `file_texts` are the texts by path that the prompt was made of.
     """
@@ -73,7 +77,7 @@ def placed(
 
 
 def alone(path: str, text: str, span: Span) -> tuple[Prompt, PlacedFile]:
-    """A prompt that consists of a part of one file."""
+    """Return a prompt that consists of the part `span` of one file, and where the file stands in it."""
     piece = cut(path, text, trimmed(text, span))
     return Prompt(piece.text, ()), PlacedFile((piece,), (0,))
 
@@ -81,7 +85,10 @@ def alone(path: str, text: str, span: Span) -> tuple[Prompt, PlacedFile]:
 def counted_shares(
     prompt: Prompt, where: PlacedFile, path: str, text: str, *, counter: TokenCounter, most: int
 ) -> list[tuple[Share, int]]:
-    """The first shares of a file with that text, each with its tokens."""
+    """Return the first shares of a file, at most `most`, each with its tokens.
+
+    `text` is the text of the file.
+    """
     parts = shares(where, path, text)[:most]
     units, imported = _sums(prompt, path, counter, {end for share in parts for end in share.span})
     return [
@@ -92,7 +99,10 @@ def counted_shares(
 
 
 def shares(where: PlacedFile, path: str, text: str) -> list[Share]:
-    """The parts of a prompt that the headings and imports of a file contribute, in the order of its text."""
+    """Return the parts of a prompt that the headings and imports of a file contribute.
+
+    They are in the order of the file's text.
+    """
     parts = [*_headings(where, path, text), *_imports(where)]
     return sorted(parts, key=lambda share: (share.source, share.kind))
 

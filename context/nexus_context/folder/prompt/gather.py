@@ -1,5 +1,6 @@
-"""What the files of the layers contribute to the prompt: bootstrap files, instruction files, READMEs,
-sections.
+"""Gathers what the files of the layers contribute to the prompt.
+
+These are bootstrap files, instruction files, READMEs and custom sections.
 
 1. A file is in the prompt once, by real path, with its imports, at its first place; bootstrap files come
    first. A nearer layer's repetition is left out.
@@ -93,8 +94,9 @@ class PromptContents(msgspec.Struct, frozen=True):
     `grant`, they are only the files that no agent above has; `above` are those agents' files in this prompt,
     and `sections` includes their sections. `imports` are the imports in the prompt, each after that of its
     importing file. Only some turns are sent with `conditional` files. `waits_for` is an encoding that is
-    needed to check the size of a file: gather again once it is loaded. `lacking` has what skills and servers
-    lack, by path and name. `trusted`: whether the user trusts the folder; None: nobody was asked.
+    needed to check the size of a file, or None: gather again once it is loaded. `lacking` maps path and name
+    of skills and servers to what they lack. `trusted` tells whether the user trusts the folder; it is None if
+    nobody was asked.
     """
 
     bootstrap: tuple[Block, ...]
@@ -111,7 +113,7 @@ class PromptContents(msgspec.Struct, frozen=True):
     trusted: bool | None = None
 
     def lacks(self, subject: Skill | McpServer) -> str:
-        """What keeps a skill or a server from working; "" if nothing is known to."""
+        """Return what keeps a skill or a server from working, or "" if nothing is known to."""
         return self.lacking.get((subject.path, subject.name), "")
 
 
@@ -127,8 +129,8 @@ def gather(
 ) -> PromptContents:
     """Read the imports of the layers' bootstrap and instruction files, and the files of custom sections.
 
-    `load_vocabulary`: a large file may cause a first vocabulary to be loaded, which takes 0.1 to 0.3 s.
-    `trusted`: whether the user trusts the folder; None: the question does not arise.
+    If `load_vocabulary`, a large file may cause a first vocabulary to be loaded, which takes 0.1 to 0.3 s.
+    `trusted` tells whether the user trusts the folder; it is None if nobody was asked.
     """
     imports = Imports(reading.read, user_home, reading.real_path)
     read_before = set(reading.reads)

@@ -1,4 +1,4 @@
-"""The headings of a Markdown text, each with the section below it."""
+"""Finds the headings of a Markdown text, each with the section below it."""
 
 import re
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ class Heading(msgspec.Struct, frozen=True):
 
 
 def find_headings(text: str) -> list[Heading]:
-    """The headings in the order of the text."""
+    """Return the headings in the order of the text."""
     matches = list(_outside_code(text))
     ends = [len(text)] * len(matches)
     open_numbers: list[int] = []

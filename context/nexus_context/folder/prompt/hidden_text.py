@@ -1,4 +1,4 @@
-"""Hidden text: what models read and people do not see, which can carry unnoticed instructions.
+"""Finds hidden text: what models read and people do not see, which can carry unnoticed instructions.
 
 Characters (`hidden_text`):
 
@@ -117,7 +117,7 @@ class _Markup(NamedTuple):
 
 
 def hidden_text(path: str, text: str) -> Iterator[Problem]:
-    """A warning for each run of hidden characters of a file, with the fix that removes it."""
+    """Yield a warning for each run of hidden characters of a file, with the fix that removes it."""
     for span in _runs(text):
         fix = Fix("Remove the hidden text", (Edit(span, ""),))
         message = _message(text[span.start : span.end])
@@ -245,7 +245,10 @@ def _names(run: str) -> str:
 
 
 def hidden_markup(path: str, text: str) -> Iterator[Problem]:
-    """An information for each comment or hidden element of a file; a closed one has its removal as a fix."""
+    """Yield an information for each comment or hidden element of a file.
+
+    If it is closed, a fix removes it.
+    """
     markers = _paired_markers(text)
     for markup in islice(
         (candidate for candidate in _markups(text) if candidate.span not in markers), MOST_MARKUPS

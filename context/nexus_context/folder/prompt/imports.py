@@ -57,8 +57,9 @@ _TEXT_SUFFIXES = (".md", ".mdc", ".mdx", ".markdown", ".txt", ".text", ".rst", "
 
 
 class Import(NamedTuple):
-    """A file that an import brings into the prompt: at `span`, `path` has the `@…` that `target` follows
-    from.
+    """A file that an import brings into the prompt. `path` is the importing file, `target` the imported one.
+
+    `span` is the range of the `@…` in the importing file.
     """
 
     path: str
@@ -94,7 +95,7 @@ class Imports:
 
 
 class ImportRefusal(NamedTuple):
-    """Why a file is not included; `why` is empty if that was reported before."""
+    """Why a file is not included. `why` is empty if this was reported before."""
 
     detail: str  # of the problem's code
     why: str
@@ -118,9 +119,9 @@ class _Token(NamedTuple):
 def expand_imports(
     imports: Imports, layer: Layer, path: str, text: str, body: Span | None = None
 ) -> list[Piece]:
-    """The pieces of a layer's file with its imports in place, without white space at both ends.
+    """Return the pieces of a layer's file with its imports in place, without white space at both ends.
 
-    `body` is the part of the text that counts; None: all of it.
+    `body` is the part of the text that counts, or None if all of it does.
     """
     imports.texts[path] = text
 
@@ -162,7 +163,10 @@ def read_import(imports: Imports, layer: Layer, path: str) -> FileRead | ImportR
 
 
 def is_too_long(path: str) -> bool:
-    """Whether no file can have so long a path. The time of path functions grows with its square."""
+    """Whether a path is too long for any file.
+
+    The time of path functions grows with the square of its length.
+    """
     if len(path) > MAX_PATH:
         return True
     names = path.encode("utf-8", "surrogatepass").split(b"/")
@@ -170,7 +174,10 @@ def is_too_long(path: str) -> bool:
 
 
 def is_impossible(path: str) -> bool:
-    """Whether no file name here can have one of its characters. Path functions raise ValueError for them."""
+    """Whether a path has a character that no file name here can have.
+
+    Path functions raise ValueError for it.
+    """
     try:
         return b"\0" in os.fsencode(path)
     except UnicodeEncodeError:
@@ -178,17 +185,17 @@ def is_impossible(path: str) -> bool:
 
 
 def short_name(name: str) -> str:
-    """A name for a message: of a long one only the beginning and the end."""
+    """Shorten a name for a message. A long one keeps only its beginning and its end."""
     return _shortened(name, _SHOWN, _SHOWN_END)
 
 
 def short_path(path: str) -> str:
-    """An absolute path for a message."""
+    """Shorten an absolute path for a message."""
     return _shortened(path, _PATH_SHOWN, _PATH_SHOWN_END)
 
 
 def place_after(text: str, span: Span, end: int) -> int:
-    """Where an import beside other words puts its file: the end of their line, or of their table.
+    """Return where an import beside other words puts its file: at the end of their line, or of their table.
 
     `end` is the end of the text.
     """
@@ -202,7 +209,7 @@ def place_after(text: str, span: Span, end: int) -> int:
 
 
 def import_tokens(text: str) -> Iterator[_Token]:
-    """The tokens of a text that can be imports, in order; the span covers `@` and the path."""
+    """Yield the tokens of a text that can be imports, in order. A token's span covers `@` and the path."""
     if "@" not in text:
         return
     skipped = code_ranges(text)
@@ -218,15 +225,15 @@ def import_tokens(text: str) -> Iterator[_Token]:
 
 
 def imported_paths(path: str, text: str, user_home: str) -> list[str]:
-    """The text files that the imports of a file name, whether or not it may import them."""
+    """Return the text files that the imports of a file name, whether or not it may import them."""
     targets = (target for _, target in import_targets(path, text, user_home))
     return [target for target in targets if target.lower().endswith(_TEXT_SUFFIXES)]
 
 
 def import_targets(path: str, text: str, user_home: str) -> Iterator[tuple[Span, str]]:
-    """Find tokens that look like imports, each with the path that it names, allowed or not.
+    """Yield each token that looks like an import: its span, and the path that it names, allowed or not.
 
-    At most the first MAX_LOOKUPS.
+    At most the first MAX_LOOKUPS tokens are considered.
     """
     for name, span in islice(import_tokens(text), MAX_LOOKUPS):
         if not (is_too_long(name) or is_impossible(name)):

@@ -1,4 +1,4 @@
-"""Markdown, as far as the prompt needs it: where code and comments are.
+"""Finds code and comments in Markdown, as far as the prompt needs it.
 
 1. A fence opens with three or more backticks or tildes, also behind list and quote marks, and closes with at
    least as many of the same alone on a line; an unclosed fence runs to the end.
@@ -26,7 +26,10 @@ _BACKTICKS = re.compile(r"`+")
 
 
 def code_ranges(text: str) -> list[Span]:
-    """Ranges of fences, code spans and comments, in order, without overlap. Linear in the text's length."""
+    """Return the ranges of fences, code spans and comments, in order, without overlap.
+
+    Takes time in proportion to the text's length.
+    """
     if "`" not in text and "~~~" not in text and "<!--" not in text:
         return []
     ranges: list[Span] = []

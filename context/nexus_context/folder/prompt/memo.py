@@ -1,4 +1,4 @@
-"""Results computed from texts, cached without keeping the texts.
+"""Caches results computed from texts, without keeping the texts.
 
 1. All files but the edited one are the same on every keystroke, and there may be thousands. The key of a text
    is its hash and length, so that a large text takes no more memory than a small one. Hashes are 64 bits,
@@ -46,7 +46,7 @@ class TextMemo(Generic[_Value]):
         return len(self._young) + len(self._old)
 
     def of(self, part: TextSlice, look: Callable[[str], _Value], by: Hashable = None) -> _Value:
-        """`look(part.cut())`, cached; `by` is what else the value depends on."""
+        """Return `look(part.cut())`, or its cached value. `by` is what else the value depends on."""
         key = (hash(part.text), len(part.text), part.span, by)
         young = self._young
         if key in young:

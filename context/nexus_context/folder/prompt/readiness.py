@@ -1,4 +1,4 @@
-"""What keeps a skill or a server from working here: a program or a variable that is missing, no trust.
+"""Tells what keeps a skill or a server from working here: a missing program or variable, or no trust.
 
 1. A skill names what it needs in its `metadata`: `programs` and `variables`, with spaces or commas between.
 2. A server needs the program of its `command`, if that is a bare name or an absolute path, and the variables
@@ -25,7 +25,10 @@ _SEPARATOR = re.compile(r"[\s,]+")
 
 
 def skill_needs(skill: Skill, environ: Mapping[str, str], *, is_untrusted: bool = False) -> str:
-    """Tell in words what a skill lacks; "" if it is ready. `is_untrusted`: its folder is not trusted."""
+    """Tell in words what a skill lacks, or "" if it is ready.
+
+    `is_untrusted` is true if the user does not trust its folder.
+    """
     programs, variables = (_names(skill.metadata.get(name, "")) for name in ("programs", "variables"))
     trust = [_say("untrusted")] if is_untrusted and programs else []
     missing = [_say("program", name) for name in programs if _is_missing(name, environ)]
@@ -33,7 +36,7 @@ def skill_needs(skill: Skill, environ: Mapping[str, str], *, is_untrusted: bool 
 
 
 def server_needs(server: McpServer, environ: Mapping[str, str], *, is_untrusted: bool = False) -> str:
-    """Tell in words what an MCP server lacks; "" if it is ready. `is_untrusted`: as for a skill."""
+    """Tell in words what an MCP server lacks, or "" if it is ready. `is_untrusted` is as for a skill."""
     trust = [_say("untrusted")] if is_untrusted else []
     program = server.command[0] if server.command else ""
     is_known = program and not references_in(program) and ("/" not in program or program.startswith("/"))
@@ -42,7 +45,7 @@ def server_needs(server: McpServer, environ: Mapping[str, str], *, is_untrusted:
 
 
 def server_variables(server: McpServer) -> Iterator[str]:
-    """The environment variables that a server cannot do without."""
+    """Yield the environment variables that a server cannot do without."""
     values = (*server.command, server.url or "", *server.env.values(), *server.headers.values())
     for value in values:
         for reference in references_in(value):

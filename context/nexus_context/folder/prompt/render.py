@@ -1,4 +1,4 @@
-"""The system prompt of a folder and its source map.
+"""Renders the system prompt of a folder, with its source map.
 
 1. Sections stand by priority, high first; equal ones in the order below, custom ones after them.
 2. Fragments tile the text: no gap, no overlap, none empty. A separator belongs to what stands before it.
@@ -66,7 +66,7 @@ class Prompt(msgspec.Struct, frozen=True):
 def render(
     layers: Layers, contents: PromptContents, *, environment: Environment, facts: PromptFacts = NO_FACTS
 ) -> Prompt:
-    """The prompt of the layers. It holds the date only with `datetime.placement = system`.
+    """Render the prompt of the layers. It holds the date only with `datetime.placement = system`.
 
     Raises RequestError for an active skill that does not exist or is left out.
     """
@@ -98,7 +98,7 @@ def render(
 
 
 def tiled(parts: Sequence[Part]) -> Prompt:
-    """The text of parts in order, with the fragments that tile it."""
+    """Join the texts of parts in order, with the fragments that tile the text."""
     fragments: list[Fragment] = []
     texts: list[str] = []
     start = 0
@@ -130,7 +130,10 @@ def tiled(parts: Sequence[Part]) -> Prompt:
 
 
 def places_of(prompt: Prompt, path: str, offset: int, file_texts: Mapping[str, str]) -> Iterator[int]:
-    """The prompt's offsets of a character of a file that stands there verbatim."""
+    """Yield the prompt's offsets of a character of a file that stands there verbatim.
+
+    `offset` is that of the character in the file.
+    """
     for fragment in prompt.fragments:
         source = fragment.source
         if fragment.path != path or not fragment.verbatim or not source.start <= offset < source.end:

@@ -102,7 +102,7 @@ class Part(NamedTuple):
 
 
 def join_groups(groups: Iterable[list[Part]], separator: str) -> list[Part]:
-    """The groups in order, with the separator between two that are not empty.
+    """Join the groups in order, with the separator between two that are not empty.
 
     A separator belongs to the part before it.
     """
@@ -131,12 +131,12 @@ def layered(contents: PromptContents | Generation) -> list[Part]:
 
 
 def bootstrap(contents: PromptContents | Generation, *kinds: Kind) -> list[Part]:
-    """The bootstrap files of some kinds, each under its heading; empty for kinds that no layer has."""
+    """Return the bootstrap files of these kinds, each under its heading. Empty if no layer has one."""
     return join_groups((bootstrap_file(block) for block in contents.bootstrap if block.kind in kinds), "\n\n")
 
 
 def additional(text: str | None) -> list[Part]:
-    """The text that the request itself adds; traced to no file."""
+    """Return the text that the request itself adds. It is traced to no file."""
     content = texts.unix_lines(text or "").strip()
     if not content:
         return []
@@ -171,7 +171,7 @@ def active(effective: Effective, facts: PromptFacts) -> list[Part]:
 
 
 def mcp_servers(servers: Sequence[McpServer], contents: PromptContents) -> list[Part]:
-    """The table of the servers in force; empty without one."""
+    """Return the table of the servers in force. Empty if there is none."""
     rows: list[Piece] = []
     for server in servers:
         if server.shadowed_by is not None:
@@ -189,9 +189,10 @@ def mcp_servers(servers: Sequence[McpServer], contents: PromptContents) -> list[
 
 
 def date(effective: Effective, now: datetime | None, zone: str | None = None) -> list[Part]:
-    """The date, only with `datetime.placement = system`: it changes the prompt once a day.
+    """Return the date.
 
-    With a `datetime.format`, the time in that format. `zone` replaces the time zone of the settings.
+    It is empty unless `datetime.placement` is `system`: a date changes the prompt once a day. With a
+    `datetime.format`, it is the time in that format. `zone` replaces the time zone of the settings.
     """
     settings = effective.get("/context/datetime") or {}
     if now is None or settings.get("placement") != "system":
@@ -245,7 +246,7 @@ def _heading(layer: Layer, path: str) -> tuple[list[Piece], str]:
 
 
 def by_file(section: str, layer: str, title: str, path: str, pieces: Sequence[Piece]) -> list[Part]:
-    """Parts of the file's own text and of its imports, whose titles include the imported file.
+    """Divide a file's pieces into parts: of its own text, and of each import, whose title names the file.
 
     The last part is the file's own, possibly empty, so that a following separator does not belong to an
     import.
@@ -285,7 +286,7 @@ def _cell(value: str) -> str:
 
 
 def folder_files(contents: PromptContents) -> PromptContents | Generation:
-    """The files in their places in the workspace folder's own prompt."""
+    """Return the files that stand where the workspace folder's own prompt has them."""
     grant = contents.grant
     if grant is None or (not grant.above and grant.text is None):
         return contents
@@ -293,7 +294,7 @@ def folder_files(contents: PromptContents) -> PromptContents | Generation:
 
 
 def agent_configurations(contents: PromptContents) -> Iterator[list[Part]]:
-    """The agent's own files, then its ancestors' files, nearest first, without the folder's."""
+    """Yield the agent's own files, then its ancestors' files, nearest first, without the folder's."""
     grant = contents.grant
     if grant is None:
         return
@@ -312,7 +313,7 @@ def agent_configurations(contents: PromptContents) -> Iterator[list[Part]]:
 
 
 def agent_role(grant: AgentGrant | None) -> list[Part]:
-    """The duties of an agent of its role, and its task."""
+    """Return the task of an agent, and the duties of its role."""
     if grant is None:
         return []
     task = texts.unix_lines(grant.task or "").strip()
@@ -359,7 +360,10 @@ def _system_prompt(text: str) -> list[Part]:
 
 
 def offered_skills(layers: Layers, facts: PromptFacts) -> tuple[LayerSkill, ...]:
-    """The skills that the request does not leave out; for a worker, only those that fit its task."""
+    """Return the skills that the request does not leave out.
+
+    Without a filter, a worker gets only those that are about its task or that the request names.
+    """
     if facts.skip_skills:
         return ()
     if facts.skill_filter is None:
@@ -376,7 +380,10 @@ def offered_skills(layers: Layers, facts: PromptFacts) -> tuple[LayerSkill, ...]
 
 
 def activated_skills(layers: Layers, facts: PromptFacts) -> tuple[LayerSkill, ...]:
-    """The active skills of a request; RequestError for a name that is not among the offered ones."""
+    """Return the active skills of a request. RequestError for a name that is not offered.
+
+    If the request leaves out all skills, there is none.
+    """
     if facts.skip_skills:
         return ()
     skills = offered_skills(layers, facts)
@@ -388,7 +395,7 @@ def activated_skills(layers: Layers, facts: PromptFacts) -> tuple[LayerSkill, ..
 
 
 def skills(layers: Layers, facts: PromptFacts) -> list[Part]:
-    """The index and the texts of the active skills; empty if no skill is offered."""
+    """Return the index and the texts of the active skills. Empty if no skill is offered."""
     skills = offered_skills(layers, facts)
     active = skill_bodies(layers, activated_skills(layers, facts))
     if not skills:
@@ -402,7 +409,7 @@ def skills(layers: Layers, facts: PromptFacts) -> list[Part]:
 
 
 def skill_bodies(layers: Layers, skills: Sequence[LayerSkill]) -> list[Part]:
-    """The texts of skills, each under its heading."""
+    """Return the texts of skills, each under its heading."""
     return join_groups((_skill_body(layers, layer_skill) for layer_skill in skills), "\n\n")
 
 
@@ -444,7 +451,7 @@ def _unknown_skill(name: str, names: Sequence[str]) -> str:
 
 
 def capabilities(layers: Layers, contents: PromptContents, facts: PromptFacts) -> list[Part]:
-    """List what the model can work with; empty if there is nothing to list."""
+    """List what the model can work with. Empty if there is nothing to list."""
     servers = [server for server in layers.servers if server.shadowed_by is None]
     skills = [layer_skill.skill for layer_skill in offered_skills(layers, facts)]
     unready = [skill for skill in skills if contents.lacks(skill)]
@@ -511,7 +518,7 @@ def _listed(names: Sequence[str]) -> list[Piece] | None:
 
 
 def tool_summary(tools: Sequence[tuple[str, str]]) -> list[Part]:
-    """The section of tools, each a name and a description; empty without tools."""
+    """Return the section of tools, each with name and description. Empty if there are no tools."""
     if not tools:
         return []
     rows = "\n".join(_tool_row(one_line(name), first_sentence(description)) for name, description in tools)
@@ -525,7 +532,7 @@ def _tool_row(name: str, sentence: str) -> str:
 
 
 def first_sentence(description: str) -> str:
-    """The first sentence of a description, as one line of at most MAX_SENTENCE characters."""
+    """Return the first sentence of a description, as one line of at most MAX_SENTENCE characters."""
     end = _END.search(description.strip())
     sentence = one_line(description.strip()[: end.end()] if end is not None else description)
     return sentence if len(sentence) <= MAX_SENTENCE else f"{sentence[: MAX_SENTENCE - 1]}…"

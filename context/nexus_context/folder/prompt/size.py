@@ -1,4 +1,4 @@
-"""How much of what a request may take the files of a prompt take: excess is reported, never cut.
+"""Measures how much of a request the files of a prompt take. Excess is reported, never cut.
 
 1. A file is too long from FILE_SHARE of that on, all files together from PROMPT_SHARE. The latter is
    reported at the longest file, and only if no single file is too long. An imported file counts separately.
@@ -35,7 +35,10 @@ _WORDS = re.compile("[a-z]{3,}")
 
 
 class OversizeReport(NamedTuple):
-    """Texts that are too long. `waits_for` is an encoding that must be loaded to check everything."""
+    """The warnings about texts that are too long.
+
+    `waits_for` is an encoding that must be loaded to check everything, or None.
+    """
 
     problems: tuple[Problem, ...]
     waits_for: str | None
@@ -50,10 +53,10 @@ def measure(
     packaged: Collection[str],
     load: bool,
 ) -> OversizeReport:
-    """A warning for each file that takes too much of a request, or for all of them together.
+    """Return a warning for each file that takes too much of a request, or for all of them together.
 
-    `read` returns the text of a skill's file; no user can shorten the `packaged` paths. `load`: load a
-    vocabulary that is needed and not in memory, which takes 0.1 to 0.3 s.
+    `read` returns the text of a skill's file; no user can shorten the `packaged` paths. If `load`, a
+    vocabulary that is needed and not in memory is loaded, which takes 0.1 to 0.3 s.
     """
     scale = _Scale(effective, load=load)
     files = _by_file(blocks, packaged)
@@ -166,7 +169,7 @@ def byte_length(text: str) -> int:
 
 
 def token_ceiling(text: str) -> float:
-    """More tokens than any vocabulary makes of a text."""
+    """Return more tokens than any vocabulary makes of a text."""
     return byte_length(text) - sum(map(len, _WORDS.findall(text))) / 3
 
 

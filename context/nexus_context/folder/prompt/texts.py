@@ -1,4 +1,4 @@
-"""Sentences that the model sees: files under `texts/`, filled in so that every character keeps its source.
+"""Fills in the sentences that the model sees, files under `texts/`. Every character keeps its source.
 
 1. `{name}` is a placeholder; a value is a list of pieces or None.
 2. A line with a placeholder whose value is None is left out, with its line end.
@@ -72,17 +72,17 @@ class _Text(NamedTuple):
 
 
 def text(name: str) -> str:
-    """The text `texts/<name>.md` as it stands, without its last line end."""
+    """Return the text `texts/<name>.md` as it stands, without its last line end."""
     return _load(name).text
 
 
 def table(name: str) -> dict[str, str]:
-    """The lines `key: text` of `texts/<name>.md`."""
+    """Return the lines `key: text` of `texts/<name>.md` as key → text."""
     return dict(line.split(": ", 1) for line in text(name).splitlines())
 
 
 def fill(name: str, values: Values) -> list[Piece]:
-    """The text `texts/<name>.md` with its placeholders filled in, without its last line end."""
+    """Return the text `texts/<name>.md` with its placeholders filled in, without its last line end."""
     loaded = _load(name)
     pieces: list[Piece] = []
     for line in loaded.lines:
@@ -95,7 +95,7 @@ def fill(name: str, values: Values) -> list[Piece]:
 
 
 def retraced(pieces: Iterable[Piece], name: str, path: str, source: Span = NOWHERE) -> list[Piece]:
-    """The pieces, with the text of `texts/<name>.md` traced to a place in the user's own file instead."""
+    """Trace the text of `texts/<name>.md` in the pieces to a place in the user's own file instead."""
     text_path = _load(name).path
     return [Piece(piece.text, path, source) if piece.path == text_path else piece for piece in pieces]
 
@@ -111,7 +111,7 @@ def unix_lines(content: str) -> str:
 
 
 def trimmed(content: str, span: Span) -> Span:
-    """The span without white space at both ends; empty, at its start, if nothing remains."""
+    """Return the span without white space at both ends. If nothing remains, it is empty, at its start."""
     span_text = content[span.start : span.end]
     start = span.start + len(span_text) - len(span_text.lstrip())
     end = span.end - (len(span_text) - len(span_text.rstrip()))
@@ -119,9 +119,10 @@ def trimmed(content: str, span: Span) -> Span:
 
 
 def moment(now: datetime, settings: Mapping[str, Any], *, zone: str | None = None) -> dict[str, str]:
-    """Texts of a time by the settings `context.datetime`: `moment` (date and time), `date` and `zone`.
+    """Return a time as texts: `moment` (date and time), `date` and `zone`.
 
-    `now` has a zone. `zone` replaces the one of the settings. With an unknown one, `now` stays in its zone.
+    `now` has a zone. `settings` are those of `context.datetime`; `zone` replaces their time zone. If the zone
+    is unknown, `now` stays in its own.
     """
     name: str = zone or settings.get("timezone") or "local"
     time_zone = None if name == "local" else _zone(name)

@@ -1,4 +1,4 @@
-"""What each fragment of a prompt costs, each file, each SKILL.md, and each kind of text.
+"""Counts what each fragment of a prompt costs, each file, each SKILL.md, and each kind of text.
 
 1. The tokens of the fragments sum exactly to those of the prompt.
 2. The text of a file costs the same wherever it stands: its estimate is rounded down separately. The prompt's
@@ -25,14 +25,20 @@ RowKey = tuple[str, str | None, str, str | None]
 
 
 def row_key(fragment: Fragment) -> RowKey:
-    """Section, layer, title and, for a layer's text, path: one row of a usage, and one unit of rounding."""
+    """Return the key of a fragment's row in a usage: section, layer, title and, for a layer's text, path.
+
+    The fragments of a row are rounded together.
+    """
     path = fragment.path if fragment.layer else None
     return fragment.section, fragment.layer, fragment.title, path
 
 
 @lru_cache(maxsize=32)
 def fragment_tokens(prompt: Prompt, counter: TokenCounter) -> tuple[int, ...]:
-    """Tokens of each fragment; their sum is the text's count. Cached, since each request needs them."""
+    """Return the tokens of each fragment. Their sum is the count of the text.
+
+    Cached, since each request needs them.
+    """
     units = fragment_units(prompt, counter)
     tokens = [0] * len(units)
     sums: dict[RowKey, int] = {}
@@ -50,13 +56,13 @@ def fragment_tokens(prompt: Prompt, counter: TokenCounter) -> tuple[int, ...]:
 
 @lru_cache(maxsize=32)
 def fragment_units(prompt: Prompt, counter: TokenCounter) -> tuple[int, ...]:
-    """Units of each fragment, before rounding (`tokens.span_units`)."""
+    """Return the units of each fragment, before rounding (`tokens.span_units`)."""
     cuts = [0, *(fragment.span.end for fragment in prompt.fragments)]
     return span_units(counter, prompt.text, cuts) if prompt.fragments else ()
 
 
 def tokens_by_path(prompt: Prompt, counter: TokenCounter) -> dict[str, int]:
-    """Tokens in the prompt by each of the user's files, without its imports."""
+    """Return the tokens in the prompt by path of the user's files. A file's imports count separately."""
     tokens: dict[str, int] = {}
     for fragment, count in zip(prompt.fragments, fragment_tokens(prompt, counter), strict=True):
         path = fragment.path
@@ -66,7 +72,7 @@ def tokens_by_path(prompt: Prompt, counter: TokenCounter) -> dict[str, int]:
 
 
 def tokens_by_part(prompt: Prompt, counter: TokenCounter) -> dict[PromptPart, int]:
-    """Tokens of each kind of text, in the order of `PARTS`; their sum is the prompt's count."""
+    """Return the tokens of each kind of text, in the order of `PARTS`. Their sum is the prompt's count."""
     tokens = dict.fromkeys(PARTS, 0)
     for fragment, count in zip(prompt.fragments, fragment_tokens(prompt, counter), strict=True):
         tokens[part_of(fragment)] += count
@@ -74,7 +80,7 @@ def tokens_by_part(prompt: Prompt, counter: TokenCounter) -> dict[PromptPart, in
 
 
 def part_of(fragment: Fragment) -> PromptPart:
-    """Which kind of text a fragment is (rule 4)."""
+    """Return the kind of text that a fragment is (rule 4)."""
     section, layer, path, source = fragment.section, fragment.layer, fragment.path, fragment.source
     if path is None:  # the request's own
         parts: dict[str, PromptPart] = {

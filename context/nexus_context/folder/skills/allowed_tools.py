@@ -1,4 +1,4 @@
-"""The tools of `allowed-tools`: names, each alone or with a pattern in parentheses, such as `Bash(git:*)`.
+"""Reads the tools of `allowed-tools`: names, some with a pattern in parentheses, as in `Bash(git:*)`.
 
 1. White space and commas separate tools. In parentheses they belong to the pattern, and parentheses may be
    nested there. Each item of a list is one tool.
@@ -51,7 +51,10 @@ _Locate = Callable[[int, int], Span | None]
 
 
 def allowed_tools(path: str, text: str, value: Node) -> tuple[tuple[str, ...], tuple[Problem, ...]]:
-    """The tools of a field's value, each on one line, and what is left out; `text` is the file's."""
+    """Return the tools of a field's value, each on one line, and the problems of what is left out.
+
+    `text` is the text of the file.
+    """
     if value.items is not None:
         return _of_items(path, value.items)
     content = value.text or ""

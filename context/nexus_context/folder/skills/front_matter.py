@@ -1,12 +1,13 @@
-"""The front matter of a Markdown file: YAML between two lines `---`, read strictly and within bounds.
+"""Reads the front matter of a Markdown file: YAML between two lines `---`, strictly and within bounds.
 
 1. The YAML library only produces events: no value is ever constructed, every scalar is its text.
 2. Anchors, aliases and tags are rejected: no skill needs them, and they turn a short text into a huge value.
    More than MAX_CHARACTERS, MAX_NODES or MAX_DEPTH is rejected, too.
 3. Of two fields with one name the last counts, as with most readers; that is reported.
 4. Front matter that cannot be read is one problem, at the place where reading ended.
-5. `lenient_front_matter` is for files of other programs. As Claude Code 2.1.330, it reads what is no YAML
-   once more with the values of its lines in quotes; values may be nested deeper; no front matter is fine.
+5. `lenient_front_matter` is for files of other programs. Like Claude Code 2.1.330, it reads a text that is
+   not YAML once more, with the values of its lines in quotes. Values may be nested deeper, and the front
+   matter may be missing.
 """
 
 import re
@@ -48,7 +49,7 @@ class Member(NamedTuple):
 
 
 class FrontMatter(NamedTuple):
-    """The fields by name, None if they cannot be read; `body` is everything that follows.
+    """The front matter of a file. `fields` is None if it cannot be read; `body` is everything that follows.
 
     `span` is the range of the fields, or where they should be.
     """
@@ -68,7 +69,7 @@ class _UnreadableError(Exception):
 
 
 def front_matter(path: str, text: str, *, deepest: int = MAX_DEPTH) -> FrontMatter:
-    """The front matter of a file; never raises for any text."""
+    """Read the front matter of a file. Never raises for any text."""
     opened = _OPEN.match(text)
     if opened is None:
         error_span = Span(0, len(text.partition("\n")[0].rstrip("\r")))
@@ -93,7 +94,7 @@ def front_matter(path: str, text: str, *, deepest: int = MAX_DEPTH) -> FrontMatt
 
 
 def lenient_front_matter(path: str, text: str) -> FrontMatter:
-    """The front matter as of rule 5: always with `fields`, empty if there is none or it cannot be read."""
+    """Read front matter by rule 5. Its `fields` are empty if there is none or it cannot be read."""
     opened = _OPEN.match(text)
     closed = None if opened is None else _CLOSE.search(text, opened.end())
     if opened is None or closed is None:
@@ -113,7 +114,10 @@ def lenient_front_matter(path: str, text: str) -> FrontMatter:
 
 
 def unreadable_place(text: str) -> tuple[Span, str, Fix | None]:
-    """Where the front matter of a file stops being YAML, else its first line; why; and a fix."""
+    """Return where the front matter of a file stops being YAML, why, and a fix or None.
+
+    If it is valid YAML, or missing, the place is in the first line.
+    """
     opened = _OPEN.match(text)
     closed = None if opened is None else _CLOSE.search(text, opened.end())
     if opened is not None and closed is not None:
@@ -125,7 +129,10 @@ def unreadable_place(text: str) -> tuple[Span, str, Fix | None]:
 
 
 def quote_values(matter: str) -> tuple[str, list[int]]:
-    """Front matter with quotes around values that YAML could misread, and where characters were added."""
+    """Put quotes around values of front matter that YAML could misread.
+
+    Returns the text, and the offsets of the characters that were added.
+    """
     added: list[int] = []
     parts: list[str] = []
     end = size = 0

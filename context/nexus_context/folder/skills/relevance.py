@@ -1,4 +1,4 @@
-"""Which skills a task is about, by their words.
+"""Finds the skills that a task is about, by their words.
 
 1. A skill is about a task if the task has a word of its name, or a telling word of its description.
 2. A word tells something if fewer than half of the skills have it in their descriptions. Words such as "when"
@@ -23,7 +23,7 @@ _SILENT = frozenset(_SILENT_WORDS.split())
 
 
 def about_task(skills: Sequence[Skill], task: str) -> tuple[Skill, ...]:
-    """The skills that a task is about, in their order; all of them if none is."""
+    """Return the skills that a task is about, in their order. If there is none, return all of them."""
     task_words = _words(task)
     descriptions = [_words(skill.description) for skill in skills]
     counts = Counter(word for words in descriptions for word in words)

@@ -72,7 +72,10 @@ class Skill(msgspec.Struct, frozen=True):
 
 
 class ReadSkill(msgspec.Struct, frozen=True):
-    """The result of reading a text. `name` falls back to the directory's; `skill` None: not used."""
+    """The result of reading a SKILL.md. `skill` is None if it is not used.
+
+    `name` is that of the directory if the text has none.
+    """
 
     text: str
     name: str
@@ -82,7 +85,7 @@ class ReadSkill(msgspec.Struct, frozen=True):
 
 
 def read_skill(path: str, text: str) -> ReadSkill:
-    """The skill of a file, by its absolute path and its text; never raises for any text."""
+    """Read the skill of a file, by its absolute path and its text. Never raises for any text."""
     directory = os.path.basename(os.path.dirname(path))
     is_foreign = is_of_program(path)
     front = lenient_front_matter(path, text) if is_foreign else front_matter(path, text)

@@ -1,4 +1,4 @@
-"""What the statements of an instruction file ask for or forbid, by topic.
+"""Finds what the statements of an instruction file ask for or forbid, by topic.
 
 1. A claim is what a statement says of one topic: a value that it asks for, or one that it forbids. Two claims
    of a topic contradict each other if they ask for different values, or if one forbids what the other asks
@@ -26,9 +26,10 @@ _LONGEST_CLAUSE = 100
 
 
 class InstructionClaim(NamedTuple):
-    """What a statement at a span says of a topic. `scope` is what it is limited to.
+    """What a statement says of a topic: it asks for `value`, or forbids it if `forbids` is true.
 
-    Of a mere command, such as "Run `npm test`", it is `implied` that its value is asked for.
+    `scope` is what the claim is limited to. If `implied`, the statement is a mere command, such as "Run `npm
+    test`", which only implies that its value is asked for.
     """
 
     topic: str
@@ -40,7 +41,7 @@ class InstructionClaim(NamedTuple):
 
     @property
     def is_clause(self) -> bool:
-        """Whether its topic is what is always or never done."""
+        """Whether the topic is a clause: something that is always or never to be done."""
         return self.topic.startswith(_CLAUSE_TOPIC)
 
 
@@ -61,7 +62,7 @@ class _Finding(NamedTuple):
 
 @lru_cache(maxsize=MOST_TEXTS)
 def read_claims(text: str) -> tuple[InstructionClaim, ...]:
-    """The claims of a Markdown text in order. Linear in its length."""
+    """Return the claims of a Markdown text in order. Takes time in proportion to its length."""
     return tuple(
         InstructionClaim(
             finding.topic,

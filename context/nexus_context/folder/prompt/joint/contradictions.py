@@ -1,4 +1,4 @@
-"""Claims of files that are sent together and cannot both be followed.
+"""Finds claims of files that are sent together and cannot both be followed.
 
 1. Claims are compared within a file, and between files that are for the same directory. What the user's files
    say counts everywhere, but may well differ from the project's: that is an information, not a warning.
@@ -22,7 +22,10 @@ _PlacedClaim = tuple[JointText, InstructionClaim]
 
 
 def find_contradictions(files: Sequence[JointText]) -> Iterator[Problem]:
-    """The problems of files in the order of their importance, each path once."""
+    """Return the problems of files, which are in the order of their importance.
+
+    Each path may be there once.
+    """
     return islice(_contradictions(files), MOST_PROBLEMS)
 
 

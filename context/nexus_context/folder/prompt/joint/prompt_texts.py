@@ -1,4 +1,4 @@
-"""The files of a prompt of Nexus, as texts that are checked together."""
+"""Turns the files of a prompt of Nexus into texts that are checked together."""
 
 from collections.abc import Collection, Iterable, Mapping
 
@@ -10,9 +10,9 @@ from nexus_context.folder.prompt.joint.texts import JointText
 def joint_texts(
     blocks: Iterable[Block], texts: Mapping[str, str], packaged: Collection[str]
 ) -> list[JointText]:
-    """The files of the blocks; an imported one is for the directory of its importer.
+    """Return the files of the blocks. An imported file is for the directory of its importer.
 
-    `texts` are those of files by path; no user can change the `packaged` paths.
+    `texts` maps paths to the texts of files. Files in `packaged` are left out, since no user can change them.
     """
     spans: dict[str, list[Span]] = {}
     importers: dict[str, Block] = {}

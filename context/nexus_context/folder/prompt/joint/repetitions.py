@@ -1,4 +1,4 @@
-"""Sentences that files which are sent together have twice.
+"""Finds sentences that occur twice in files that are sent together.
 
 1. A repetition is a sentence that an earlier place has, too, in the same file or in another one. White space,
    case, emphasis and the punctuation at the ends of words make no difference.
@@ -69,7 +69,10 @@ class _Run(NamedTuple):
 
 
 def find_repetitions(files: Sequence[JointText]) -> Iterator[Problem]:
-    """The problems of files in the order of their importance, each path once."""
+    """Return the problems of files, which are in the order of their importance.
+
+    Each path may be there once.
+    """
     sentences = [
         (file, statement)
         for file in files

@@ -1,4 +1,4 @@
-"""What a statement of an instruction file is limited to: a package, a language, a directory, a platform.
+"""Finds what a statement is limited to: a package, a language, a directory, a platform.
 
 1. The title of a file limits it by the words of AREAS alone: the others name the project.
 2. Any other heading, a list item that others are nested in, and a paragraph with a colon above a list limit
@@ -82,30 +82,30 @@ _UNLIMITED = (
 
 
 def sections_of(statement: Statement) -> frozenset[str]:
-    """The words that the headings and list items above a statement limit it by."""
+    """Return the words by which the headings and list items above a statement limit it."""
     return _sections(statement.headings, statement.leads)
 
 
 def tells(statement: Statement) -> bool:
-    """Whether a statement tells what it says, by what it is below."""
+    """Whether a statement is an instruction, judged by the headings and list items above it (rule 4)."""
     return not any(map(_denies, statement.headings)) and not any(map(_denies, statement.leads))
 
 
 def limits_of(condition: str) -> frozenset[str]:
-    """The limits that the words around a claim set, in lower case."""
+    """Return the limits that the words around a claim set, in lower case."""
     limiting_text = _pattern(_UNLIMITED).sub(" ", condition)
     conditions = (" ".join(match[0].split()) for match in _pattern(_CONDITION).finditer(limiting_text))
     return frozenset(_pattern(_WORD).findall(limiting_text)).intersection(AREAS).union(conditions)
 
 
 def label_limits(text: str) -> frozenset[str]:
-    """The limits that the label of a statement sets, in lower case: "Billing: use npm"."""
+    """Return the limits that the label of a statement sets, in lower case, as in "Billing: use npm"."""
     label = _pattern(r"([^:.]{1,40}):\s").match(text)
     return frozenset(_words(label[1]) - GENERIC - _TOPICS if label else ())
 
 
 def are_parallel(statement: Statement, other: Statement) -> bool:
-    """Whether two statements are below headings that are made alike: "Phase 1" and "Phase 2"."""
+    """Whether two statements are below headings that are made alike, such as "Phase 1" and "Phase 2"."""
     for title, other_title in zip(statement.headings, other.headings, strict=False):
         if title != other_title:
             words, other_words = (

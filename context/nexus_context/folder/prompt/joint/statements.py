@@ -1,4 +1,4 @@
-"""The sentences of a Markdown text that tell a model something, each with what it is below.
+"""Finds the sentences of a Markdown text that tell a model something, with the headings above.
 
 1. Front matter, fences, comments, indented code, headings, rows of tables, quotes (`>`), lines of HTML and
    those of licences are no statements.
@@ -50,8 +50,9 @@ _MOST_LEADS = 6
 class Statement(NamedTuple):
     """A sentence at a span of its file's text. `headings` and `leads` begin with the outermost one.
 
-    The first of the headings is the title of the file, "" where it has none or several of the first level.
-    `block` is its paragraph or list item with the marks, of which it `begins` or is not the first sentence.
+    The first of the headings is the title of the file. It is "" if the file has none, or several of the first
+    level. `block` is the range of the sentence's paragraph or list item with its marks; `begins` is true for
+    the first sentence of a block.
     """
 
     span: Span
@@ -73,14 +74,14 @@ class _Block(NamedTuple):
 
 @lru_cache(maxsize=MOST_TEXTS)
 def read_statements(text: str) -> tuple[Statement, ...]:
-    """The statements of a text in order. Linear in its length."""
+    """Return the statements of a text in order. Takes time in proportion to its length."""
     if len(text) > LONGEST:
         return ()
     return tuple(statement for block in _blocks(text) for statement in _statements(text, block))
 
 
 def plain(text: str) -> str:
-    """A text on one line without emphasis and backticks."""
+    """Return a text on one line, without emphasis and backticks."""
     text = text.replace("*", "").replace("`", "")
     if "_" in text:
         text = _UNDERSCORES.sub("", text)
@@ -90,7 +91,7 @@ def plain(text: str) -> str:
 
 
 def prose(text: str) -> str:
-    """The key of a sentence without its code, quoted words and addresses."""
+    """Return the key of a sentence without its code, quoted words and addresses."""
     return _key(plain(_NO_PROSE.sub(" ", text)))
 
 

@@ -11,7 +11,8 @@ from nexus_context.text.lines import LineIndex
 class JointText(NamedTuple):
     """A file of a request: its text, the spans of it that are sent, and the directory that it is for.
 
-    `directory` is "" for what is for all directories. `is_users` tells the user's files from the project's.
+    `directory` is "" if the file is for all directories. `is_users` is true for the user's own files, and
+    false for the project's.
     """
 
     path: str
@@ -32,13 +33,16 @@ class LineNumbers:
         self._indices: dict[str, LineIndex] = {}
 
     def number(self, file: JointText, offset: int) -> int:
-        """The line of an offset."""
+        """Return the number of the line that has an offset."""
         if file.path not in self._indices:
             self._indices[file.path] = LineIndex(file.text)
         return self._indices[file.path].position(offset)[0] + 1
 
     def describe(self, file: JointText, span: Span, reader: JointText) -> str:
-        """Words for the start of a span, read in another file or in the same one."""
+        """Return words for the start of a span in `file`.
+
+        They name the file unless it is `reader`, where they are read.
+        """
         line = f"line {self.number(file, span.start)}"
         return line if file is reader else f"{line} of {_name(file.path, reader.path)}"
 
