@@ -1,4 +1,4 @@
-"""`nexus agents list`, `spawn`, `follow`, `message` and `dispose`."""
+"""Runs `nexus agents list`, `spawn`, `follow`, `message` and `dispose`."""
 
 import argparse
 

@@ -1,4 +1,4 @@
-"""`nexus agents spawn --run` and `follow`: an agent at work, in this terminal or in another process."""
+"""Runs `nexus agents spawn --run` and `follow`: an agent at work, in this terminal or in another process."""
 
 import argparse
 from collections.abc import Callable
@@ -22,7 +22,10 @@ MOST_TURNS = 1_000
 
 
 def run_agent(options: argparse.Namespace, spawn: Callable[[str], protocol.SpawnParams]) -> int:
-    """Start an agent, have it work on its task here, and leave its report for its manager."""
+    """Start an agent, have it work on its task here, and leave its report for its manager.
+
+    `spawn` makes the parameters of the request from the folder's URI. Returns the exit code.
+    """
     screen = Screen(is_plain=options.json or not output.is_read_by_person(), shows_text=not options.json)
     with writing("agents", options.folder, Terminal(screen, options.tools or ())) as client:
         client.check_provider(None)
@@ -55,7 +58,7 @@ def run_agent(options: argparse.Namespace, spawn: Callable[[str], protocol.Spawn
 
 
 def follow_agent(options: argparse.Namespace) -> int:
-    """Print what an agent says and does, until it ends."""
+    """Print what an agent says and does until it ends; return the exit code."""
     with reading("agents", options.folder) as client:
         agent = client.ask(api.agent.get, protocol.AgentParams(client.uri, options.agent))
         next_turn = 1

@@ -1,4 +1,4 @@
-"""`nexus chat`: a message and its answer, one or many; and the commands in between."""
+"""Runs `nexus chat`: a message and its answer, one or many, and the commands in between."""
 
 import argparse
 import contextlib
@@ -40,7 +40,7 @@ Every other line is a message. Ctrl-C cancels an answer: what came of it is kept
 
 
 def answer_once(options: argparse.Namespace) -> int:
-    """Send one message and print the answer."""
+    """Send one message and print the answer; return the exit code."""
     text = options.print
     if text == "-":
         text = "" if sys.stdin is None else sys.stdin.read(LONGEST_MESSAGE)
@@ -60,7 +60,7 @@ def answer_once(options: argparse.Namespace) -> int:
 
 
 def ask_key(options: argparse.Namespace) -> int:
-    """Ask for the key of the configured provider, and store it."""
+    """Ask for the key of the configured provider, and store it. Returns the exit code."""
     with writing("chat", options.folder) as client:
         provider = client.snapshot().effective.get("/provider/name")
         if provider not in ADDRESSES:
@@ -73,7 +73,7 @@ def ask_key(options: argparse.Namespace) -> int:
 
 
 def converse(options: argparse.Namespace) -> int:
-    """Send what the user types, line by line, until the end of the input."""
+    """Send what the user types, line by line, until the end of the input. Returns the exit code."""
     screen = Screen(is_plain=not output.is_read_by_person())
     with contextlib.suppress(ImportError):  # Windows has none
         import readline  # noqa: F401 - `input` edits lines and has a history with it

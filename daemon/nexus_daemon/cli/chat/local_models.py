@@ -1,6 +1,7 @@
-"""A model server that runs on this machine: Ollama's or LM Studio's, at its usual port.
+"""Finds a model server that runs on this machine: Ollama's or LM Studio's, at its usual port.
 
-Only for a trusted folder whose settings name no provider. Nothing is sent to it before the user says yes.
+Only for a trusted folder whose settings name no provider. Nothing is sent to it before the user says yes,
+except the question which models it has.
 """
 
 import http.client
@@ -20,7 +21,10 @@ OK = 200
 
 
 def offer_local_provider(client: FolderClient) -> str | None:
-    """Have the user choose a model server of this machine for this chat; returns its model's name."""
+    """Let the user choose a model server of this machine for this chat.
+
+    Returns the name of its model, or None if there is no such server or the user does not want it.
+    """
     name = client.snapshot().effective.get("/provider/name")
     if name != "editor" or not output.can_ask() or not client.is_trusted():
         return None
@@ -41,7 +45,10 @@ def offer_local_provider(client: FolderClient) -> str | None:
 
 
 def list_models(port: int) -> list[str]:
-    """The names of the models that a server at a port of this machine offers; none if nothing answers."""
+    """Return the names of the models that a server at a port of this machine offers.
+
+    Empty if nothing answers.
+    """
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE_S)  # no proxy, no redirect
     answer: Any = None
     with suppress(OSError, ValueError, http.client.HTTPException):

@@ -1,4 +1,4 @@
-"""A turn on a terminal: Markdown as it arrives, a line for each call. In a pipe: the text alone."""
+"""Shows a turn: Markdown and a line for each call on a terminal, only the text in a pipe."""
 
 import re
 from collections.abc import Sequence
@@ -21,10 +21,10 @@ _FENCE = re.compile(r"^ {0,3}(?:```|~~~)", re.MULTILINE)
 
 
 class Screen:
-    """Shows the items of turns. `is_plain`: there is no terminal, so only the answer's text is printed.
+    """Shows the items of turns. `is_plain` is true without a terminal: only the answer's text is printed.
 
-    Without `shows_text` not even that is. `has_ended_line`: nothing was printed since the last line end.
-    `failure`: why the text could not be written to the end.
+    If `shows_text` is false, the text is not printed either. `has_ended_line` is true if nothing was printed
+    since the last line end. `failure` is the error that kept the text from being written to the end, or None.
     """
 
     def __init__(self, *, is_plain: bool, shows_text: bool = True) -> None:
@@ -51,7 +51,7 @@ class Screen:
                 self._add_text("\n")  # another answer follows
 
     def flush(self) -> None:
-        """Print what is not printed yet: something else follows."""
+        """Print what is not printed yet, since something else follows."""
         if self._live is not None:
             self._live.stop()
             self._live = None
@@ -135,7 +135,7 @@ def _of_agent(item: ChatItem) -> str:
 
 
 def split_blocks(text: str) -> tuple[str, str]:
-    """The whole blocks of a Markdown text that still grows, and what may go on, such as a paragraph."""
+    """Split a Markdown text that still grows: its complete blocks, and the rest, which may still change."""
     fences = [fence.start() for fence in _FENCE.finditer(text)]
     end = len(text)
     while (end := text.rfind("\n\n", 0, end)) > 0:
@@ -147,7 +147,10 @@ def split_blocks(text: str) -> tuple[str, str]:
 
 
 def short_json(value: Any, limit: int) -> str:
-    """A value on one line: a text as it is, all else as JSON. What is longer says by how much."""
+    """Return a value on one line: a text as it is, all else as JSON.
+
+    If it is longer than `limit`, it is cut, and the end says by how much.
+    """
     import json
 
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)

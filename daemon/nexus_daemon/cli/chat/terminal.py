@@ -1,4 +1,4 @@
-"""The terminal as a client of the daemon: it shows what is streamed, and answers questions about tools."""
+"""Makes the terminal a client of the daemon: it shows what is streamed, and answers questions about tools."""
 
 import asyncio
 import sys
@@ -20,7 +20,10 @@ LONGEST_ARGUMENTS = 2_000
 
 
 class Terminal(NexusServer):
-    """The server of a connection whose client is this terminal."""
+    """The client of a connection, as the daemon sees it: this terminal.
+
+    A tool whose name is among the patterns `allowed` runs without a question.
+    """
 
     def __init__(self, screen: Screen, allowed: Sequence[str]) -> None:
         super().__init__()

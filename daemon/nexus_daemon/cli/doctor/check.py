@@ -1,4 +1,4 @@
-"""One line of the report: a fact or a check, with everything left out that a report must not contain."""
+"""Makes one line of the report: a fact or a check, without all that a report must not contain."""
 
 import os
 import re
@@ -25,12 +25,12 @@ class Check(msgspec.Struct, frozen=True):
 
 
 def covered(check: Check) -> Check:
-    """The check without secrets, user name, host name and home directory."""
+    """Return the check without secrets, user name, host name and home directory."""
     return msgspec.structs.replace(check, text=cover(check.text), advice=cover(check.advice))
 
 
 def cover(text: str) -> str:
-    """A text as it may be in a report."""
+    """Return a text as it may be in a report."""
     text = shorten_home(redact_message(text))
     user = _user()
     if len(user) > 2:
@@ -42,7 +42,7 @@ def cover(text: str) -> str:
 
 
 def cover_value(name: str, value: str) -> str:
-    """The value of an environment variable; of one with a secret name only that it is set."""
+    """Return the value of an environment variable. If its name is secret, return only that it is set."""
     return "set" if says_secret(name) else value
 
 

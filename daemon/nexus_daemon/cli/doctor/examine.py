@@ -1,4 +1,4 @@
-"""All checks in the order of the report; one that fails with an exception becomes a line of it."""
+"""Runs all checks in the order of the report. One that fails with an exception becomes a line of it."""
 
 from collections.abc import Callable, Iterator
 
@@ -11,7 +11,7 @@ Examine = Callable[[], Iterator[Check]]
 
 
 def examine(path: str) -> list[Check]:
-    """Check everything; the folder of `path` is checked, too."""
+    """Run all checks. The folder of `path` is checked, too."""
     examinations: tuple[tuple[str, str, Examine], ...] = (
         ("versions", "Nexus", installation.versions),
         ("versions", "packages", installation.packages),

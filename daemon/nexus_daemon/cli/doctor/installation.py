@@ -1,4 +1,4 @@
-"""What is installed: versions, the commands on PATH, editors, environment variables."""
+"""Checks what is installed: versions, the commands on PATH, editors, environment variables."""
 
 import os
 import platform
@@ -27,7 +27,7 @@ _PLUGIN_PLACES = (
 
 
 def versions() -> Iterator[Check]:
-    """Nexus and Python."""
+    """Check the versions of Nexus and Python."""
     yield Check("versions", "nexus", "info", f"{__version__} (protocol {PROTOCOL})")
     version = platform.python_version()
     text = f"{platform.python_implementation()} {version}, {sys.executable}"
@@ -37,7 +37,7 @@ def versions() -> Iterator[Check]:
 
 
 def packages() -> Iterator[Check]:
-    """The packages that Nexus needs."""
+    """Check that the packages that Nexus needs are installed."""
     missing_packages, present_packages = [], []
     for name in PACKAGES:
         try:
@@ -51,7 +51,7 @@ def packages() -> Iterator[Check]:
 
 
 def sqlite() -> Iterator[Check]:
-    """The SQLite of apsw."""
+    """Check the version of SQLite that apsw has."""
     import apsw
 
     version = apsw.sqlite_lib_version()
@@ -95,7 +95,7 @@ def _runs(command: str, interpreter: str) -> bool:
 
 
 def editors() -> Iterator[Check]:
-    """The VS Code extension and the Neovim plugin, as far as they lie where they usually do."""
+    """Find the VS Code extension and the Neovim plugin where they usually are."""
     home = os.path.expanduser("~")
     for editor_directory in _EXTENSION_PLACES:
         directory = os.path.join(home, editor_directory, "extensions")
@@ -114,7 +114,7 @@ def editors() -> Iterator[Check]:
 
 
 def environment() -> Iterator[Check]:
-    """The variables that change what Nexus does; of keys only that they are set."""
+    """Show the variables that change what Nexus does. Keys of providers are only named."""
     names = sorted(name for name in current().environ if name.startswith("NEXUS_"))
     names += [name for name in VARIABLES if name in current().environ]
     for name in names:

@@ -1,4 +1,4 @@
-"""The system: platform, file watches, and the shared daemon with its files."""
+"""Checks the system: platform, file watches, and the shared daemon with its files."""
 
 import os
 import platform
@@ -21,7 +21,7 @@ _MOST_DESCRIPTORS = 100_000  # that are looked at
 
 
 def system() -> Iterator[Check]:
-    """The operating system, and whether it is a container or WSL."""
+    """Show the operating system, and whether it is a container or WSL."""
     release = platform.release()
     yield Check("system", "system", "info", f"{platform.system()} {release} {platform.machine()}")
     kinds = []
@@ -36,7 +36,7 @@ def system() -> Iterator[Check]:
 
 
 def watches() -> Iterator[Check]:
-    """The limits of file watches, and how many are in use; Linux only."""
+    """Show the limits of file watches, and how many are in use. Only on Linux."""
     if sys.platform != "linux":
         return
     watches, instances = _watches_in_use()
@@ -83,7 +83,7 @@ def _watches_in_use() -> tuple[int, int]:
 
 
 def runtime_directory() -> Iterator[Check]:
-    """The directory of the shared daemon's socket."""
+    """Check the directory of the shared daemon's socket."""
     try:
         place = find_place(current().environ)
     except NoSharedDaemonError as error:
@@ -97,7 +97,7 @@ def runtime_directory() -> Iterator[Check]:
 
 
 def shared_daemon() -> Iterator[Check]:
-    """Whether the shared daemon lives and answers."""
+    """Check whether the shared daemon lives and answers."""
     try:
         place = find_place(current().environ)
     except NoSharedDaemonError:

@@ -1,4 +1,4 @@
-"""Frames of the protocol, as a client sends and receives them."""
+"""Makes and reads frames of the protocol, as a client sends and receives them."""
 
 from typing import Any
 
@@ -8,13 +8,13 @@ _HEAD = 200  # bytes of a header
 
 
 def frame_of(message: dict[str, Any]) -> bytes:
-    """A message as the bytes that are sent."""
+    """Return a message as the bytes that are sent."""
     body = msgspec.json.encode({"jsonrpc": "2.0", **message})
     return b"Content-Length: %d\r\n\r\n%s" % (len(body), body)
 
 
 def take_message(buffer: bytearray) -> dict[str, Any] | None:
-    """Remove the first message from a buffer; None before it is complete."""
+    """Remove the first message from a buffer and return it. None if it is not complete."""
     head, separator, _ = bytes(buffer[:_HEAD]).partition(b"\r\n\r\n")
     if not separator:
         return None

@@ -1,4 +1,4 @@
-"""`nexus doctor --trace`: record what the shared daemon does, or a daemon in this process if none runs."""
+"""Runs `nexus doctor --trace`: records what the shared daemon does, or one in this process if none runs."""
 
 import json
 import os
@@ -30,7 +30,7 @@ class _NotRecordedError(Exception):
 
 
 def run(folder: str, file: str, seconds: float) -> int:
-    """Record for some seconds and write the trace to a file."""
+    """Record for some seconds and write the trace to a file; return the exit code."""
     try:
         with open(file, "x", encoding="utf-8") as stream:
             trace = _record(folder, seconds)
@@ -71,7 +71,7 @@ def _record(folder: str, seconds: float) -> dict[str, Any]:
 
 
 def record_from(request: Request, seconds: float) -> dict[str, Any]:
-    """The trace of a connected daemon."""
+    """Return the trace of a connected daemon after so many seconds."""
     trace: dict[str, Any] = request("nexus/debug/trace", {"seconds": seconds})["trace"]
     return trace
 

@@ -1,4 +1,4 @@
-"""A daemon in this process for `nexus doctor --trace`: it loads a folder and answers some requests."""
+"""Runs a daemon in this process for `nexus doctor --trace`: it loads a folder and answers some requests."""
 
 import asyncio
 from pathlib import Path
@@ -20,7 +20,10 @@ METHODS = ("nexus/context/preview", "nexus/context/layers", "nexus/context/usage
 
 
 def record(folder: str) -> dict[str, Any]:
-    """The trace of a daemon that opens the folder of a path; RequestError if there is none."""
+    """Return the trace of a daemon that opens the folder of a path.
+
+    RequestError if the path does not exist.
+    """
     directory = folder_of(absolute(folder))
     if directory is None:
         raise RequestError(f"{folder} does not exist.", code="unknown-folder")

@@ -1,4 +1,4 @@
-"""What is on the disk: directories, the ledger, the folder, the log."""
+"""Checks what is on the disk: directories, the ledger, the folder, the log."""
 
 import contextlib
 import os
@@ -36,12 +36,12 @@ _MB = 1024 * 1024
 
 
 def global_settings() -> Iterator[Check]:
-    """The user's own settings."""
+    """Check the directory of the user's own settings."""
     yield from _directory("global directory", global_directory(current().environ), is_private=False)
 
 
 def state() -> Iterator[Check]:
-    """The directory of ledger and log."""
+    """Check the directories of the ledger and the log."""
     yield from _directory("state directory", os.path.dirname(_ledger_path()), is_private=True)
     logs = log_directory(current().environ)
     yield from _directory("log directory", logs, is_private=True)
@@ -113,7 +113,7 @@ def _ledger_path() -> str:
 
 
 def ledger() -> Iterator[Check]:
-    """Whether the ledger is whole and nobody holds it; it is opened for reading only."""
+    """Check whether the ledger is complete and nobody holds it. It is opened for reading only."""
     path = _ledger_path()
     try:
         info = os.stat(path)
@@ -255,7 +255,7 @@ def folder(path: str) -> Iterator[Check]:
 
 
 def log() -> Iterator[Check]:
-    """Where the log is, its size, and its last warnings."""
+    """Show where the log is, its size, and its last warnings."""
     directory = log_directory(current().environ)
     path = os.path.join(directory, NAME)
     size = 0

@@ -72,7 +72,7 @@ def _number(text: str) -> int:
 
 
 def run(options: "argparse.Namespace") -> int:
-    """Serve until the client leaves, which ends the process; or do what the options say instead."""
+    """Serve until the client leaves, which ends the process. With other options, do what they say instead."""
     if options.action is not None:
         from nexus_daemon.cli.mcp import servers
 
@@ -101,7 +101,10 @@ def run(options: "argparse.Namespace") -> int:
 def run_here(
     arguments: list[str], folder: str, is_cancelled: "Callable[[], bool]"
 ) -> tuple[bytes, bytes] | None:
-    """ToolAnswer a call in this process; imported with the first one. As `call_runner.RunHere`."""
+    """Answer a call in this process, as `call_runner.RunHere` requires.
+
+    The code for it is imported with the first call.
+    """
     from nexus_daemon.cli.mcp import local_call
 
     return local_call.run_here(arguments, folder, is_cancelled)

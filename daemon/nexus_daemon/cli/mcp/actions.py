@@ -1,4 +1,4 @@
-"""The subcommands of `nexus mcp`: their arguments, without what they do (`servers`)."""
+"""Defines the subcommands of `nexus mcp`: their arguments, without what they do (`servers`)."""
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -7,7 +7,7 @@ if TYPE_CHECKING:
 
 
 def add_actions(command: "argparse.ArgumentParser") -> None:
-    """Add the subcommands; without one, `nexus mcp` serves."""
+    """Add the subcommands. Without one, `nexus mcp` serves."""
     actions = command.add_subparsers(dest="action", metavar="ACTION", title="the MCP servers of a folder")
     _action(actions, "list", "list the servers, what they would start, and what they cost")
     approve = _action(actions, "approve", "show what a server would start, and approve it")

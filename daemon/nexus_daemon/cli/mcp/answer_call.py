@@ -1,4 +1,4 @@
-"""ToolAnswer the call of a tool: `nexus mcp --tool`, in the shared daemon or in the process of the server.
+"""Answers the call of a tool: `nexus mcp --tool`, in the shared daemon or in the process of the server.
 
 1. What a model does wrong is a result with `isError`, and says what to do; so is what cannot be answered.
 2. A path that leads out of the folders of the server, also through links, is refused.
@@ -27,7 +27,10 @@ AnswerTool = Callable[[CallScope], ToolAnswer]
 
 
 def print_answer(options: argparse.Namespace) -> int:
-    """Print the answer to the call of `options`: its text, or with `--json` the result of `tools/call`."""
+    """Print the answer to the call of `options`; return the exit code.
+
+    It is printed as text, or with `--json` as the result of `tools/call`.
+    """
     text, is_error = answer(options)
     if options.json:
         result = {"content": [{"type": "text", "text": text}], "isError": is_error}
@@ -38,7 +41,7 @@ def print_answer(options: argparse.Namespace) -> int:
 
 
 def answer(options: argparse.Namespace) -> tuple[str, bool]:
-    """The text of the answer, and whether it is an error."""
+    """Return the text of the answer, and whether it is an error."""
     try:
         arguments = _arguments(options.tool, options.arguments)
         scope = _scope(options, arguments)

@@ -1,4 +1,4 @@
-"""`check_configuration`: what `nexus check` finds in a folder, and what `nexus explain` says of one thing."""
+"""Answers `check_configuration`: what `nexus check` finds, or what `nexus explain` says of one thing."""
 
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
@@ -23,7 +23,10 @@ from nexus_daemon.shared.mcp_server.definitions import ALL, NEXUS
 
 
 def check_configuration(scope: CallScope) -> ToolAnswer:
-    """The answer: problems from warnings up, errors first."""
+    """Return the problems of a folder that are at least warnings, errors first.
+
+    If the call asks to explain one thing, explain that instead.
+    """
     if not is_dir(scope.path):
         raise RequestError("`path` must be a directory. Name the one that has the file.", code="bad-argument")
     name = scope.arguments.get("assistant")

@@ -1,4 +1,4 @@
-"""`show_context`: what an assistant reads in a folder, who reads a file, what Nexus itself sends."""
+"""Answers `show_context`: what an assistant reads in a folder, who reads a file, what Nexus itself sends."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -22,7 +22,7 @@ _ROLES = {"system": "system prompt", "user": "first user message", "developer": 
 
 
 def show_context(scope: CallScope) -> ToolAnswer:
-    """The answer: about a file, if `path` is one, else about an assistant in a directory."""
+    """Describe a file, if `path` is one, else an assistant in a directory."""
     name = scope.arguments.get("assistant") or scope.assistant or NEXUS
     if not is_dir(scope.path):
         return _describe_readers(scope)

@@ -1,4 +1,4 @@
-"""`search_conversations`, `query_memory` and `add_memory`: what was said before in a folder.
+"""Answers `search_conversations`, `query_memory` and `add_memory`: what was said before in a folder.
 
 1. The conversations are those of the folder and of the folders beneath it, also those of other assistants
    that the ledger has.
@@ -40,7 +40,10 @@ _NOTHING = "This folder has no conversations yet."
 
 
 def search_conversations(scope: CallScope) -> ToolAnswer:
-    """The answer: hits, best first; or the messages of one conversation; or the list of conversations."""
+    """Return the hits of a search, best first.
+
+    Without a query, return the messages of one conversation, or the list of conversations.
+    """
     query, name = scope.arguments.get("query"), scope.arguments.get("session")
     if query is not None and expression(query) is None:
         raise RequestError(f"`query` {query[:60]!r} has no word to search for.", code="bad-argument")
@@ -54,7 +57,7 @@ def search_conversations(scope: CallScope) -> ToolAnswer:
 
 
 def query_memory(scope: CallScope) -> ToolAnswer:
-    """The answer: the exchanges that mattered, the summaries, or the notes, of the folder itself."""
+    """Return the exchanges that mattered, the summaries, or the notes, of the folder itself."""
     kind, name = scope.arguments.get("kind", "important"), scope.arguments.get("session")
     workspace = workspace_of(scope.folder)
     with ledger_for(load_folder(scope.folder)) as ledger:

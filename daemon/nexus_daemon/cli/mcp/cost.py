@@ -1,4 +1,4 @@
-"""What the tools of `nexus mcp` cost in every request of an assistant."""
+"""Counts what the tools of `nexus mcp` cost in every request of an assistant."""
 
 import json
 from typing import Any
@@ -12,7 +12,7 @@ COUNTED_FOR = ("claude-code", "codex")
 
 
 def print_cost(*, as_json: bool) -> int:
-    """Print the tokens of each tool for the models of COUNTED_FOR; returns the exit code."""
+    """Print the tokens of each tool for the models of COUNTED_FOR; return the exit code."""
     rows = cost()
     if as_json:
         output.json_value(rows)
@@ -26,7 +26,10 @@ def print_cost(*, as_json: bool) -> int:
 
 
 def cost() -> list[dict[str, Any]]:
-    """A row for each tool, for the instructions, and two for the totals, without and with add_memory."""
+    """Return a row for each tool, one for the instructions, and two for the totals.
+
+    The last total includes the tools that write.
+    """
     tools = definitions.definitions(writes=True)
     texts = {tool["name"]: model_text(tool) for tool in tools}
     texts = {"instructions": definitions.instructions(), **texts}

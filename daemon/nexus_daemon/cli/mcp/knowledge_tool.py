@@ -1,4 +1,4 @@
-"""`search_knowledge`: passages of a folder's knowledge base, as `nexus knowledge query` finds them."""
+"""Answers `search_knowledge` with passages of a folder's knowledge base, as `nexus knowledge query` does."""
 
 from pathlib import Path
 
@@ -19,7 +19,7 @@ _NOTHING = (
 
 
 def search_knowledge(scope: CallScope) -> ToolAnswer:
-    """The answer: passages, best first."""
+    """Return the passages that match, best first."""
     from nexus_daemon.api import knowledge  # the daemon, which other tools do not need
     from nexus_daemon.cli.asking import reading
 

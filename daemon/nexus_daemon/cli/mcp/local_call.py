@@ -1,4 +1,4 @@
-"""ToolAnswer a call in a thread of the server, where the shared daemon cannot: the same text as there."""
+"""Answers a call in a thread of the server, where the shared daemon cannot: the same text as there."""
 
 import io
 from collections.abc import Callable

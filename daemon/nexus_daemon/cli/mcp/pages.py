@@ -1,6 +1,6 @@
-"""Pages of an answer: as many of its items as fit the tokens of a result.
+"""Divides an answer into pages: as many of its items as fit the tokens of a result.
 
-1. An item is never parted, unless it alone is longer than a page: then its end is left out, with a mark.
+1. An item is never divided. If it alone is longer than a page, its end is left out, with a mark.
 2. The same items give the same pages, so that a model can ask for the next one.
 """
 
@@ -22,14 +22,17 @@ _OTHER_MODEL = "gpt-5"  # of a client without a profile
 
 
 class ToolAnswer(msgspec.Struct, frozen=True):
-    """The answer of a tool: a title for every page, and items, each a text of whole lines."""
+    """The answer of a tool: a title for every page, and items, each a text of complete lines."""
 
     title: str
     items: tuple[str, ...] = ()
 
 
 def page_text(answer: ToolAnswer, *, assistant: str | None, most: int, page: int) -> str:
-    """A page, counted for the model of the assistant. RequestError if there is no such page."""
+    """Return a page of at most `most` tokens, counted for the model of the assistant.
+
+    RequestError if there is no such page.
+    """
     counter = counter_for(_model(assistant))
     title = _harmless(answer.title)
     max_tokens = max(most - counter.count(title) - _FOOTER, 1)

@@ -1,4 +1,4 @@
-"""Files and problems in the text of an answer: where they are, in few tokens."""
+"""Describes files and problems in the text of an answer: where they are, in few tokens."""
 
 from collections.abc import Mapping
 
@@ -11,13 +11,13 @@ from nexus_daemon.cli.folder import short_path
 
 
 def surroundings_at(directory: str) -> Surroundings:
-    """Where an assistant runs, with the variables of the client's process."""
+    """Return where an assistant runs, with the variables of the client's process."""
     environ = invocation.current().environ
     return Surroundings(directory, user_home(environ), environ)
 
 
 def describe_problem(problem: Problem, texts: Mapping[str, str], folder: str) -> str:
-    """A problem as a line: severity, file, line and column from 1, what is wrong, how to fix it."""
+    """Return a problem as a line: severity, file, line and column from 1, what is wrong, how to fix it."""
     location = short_path(problem.path, folder)
     text = texts.get(problem.path)
     if text is not None:

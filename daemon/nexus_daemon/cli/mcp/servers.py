@@ -1,4 +1,4 @@
-"""`nexus mcp list`, `approve`, `login` and so on: the MCP servers of a folder.
+"""Runs `nexus mcp list`, `approve`, `login` and so on: the MCP servers of a folder.
 
 A server starts only in a trusted folder, and after its exact command was approved.
 """
@@ -28,7 +28,7 @@ MOST_LOG = 2 << 20  # bytes
 
 
 def run(options: argparse.Namespace) -> int:
-    """Run one action; returns the exit code."""
+    """Run one action; return the exit code."""
     folder = folder_of(absolute(options.in_folder))
     if folder is None:
         output.complain("mcp", f"{options.in_folder} does not exist.")

@@ -431,7 +431,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def take(options: argparse.Namespace, rest: list[str]) -> bool:
-    """Accept words that look like options: those that a search excludes. False if they are wrong usage."""
+    """Accept words that look like options, which a search excludes. False if they are wrong usage."""
     if options.action != "search" or any(argument.startswith("--") for argument in rest):
         return False
     options.query += rest

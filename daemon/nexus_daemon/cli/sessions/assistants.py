@@ -1,4 +1,4 @@
-"""`nexus sessions list --assistants`: the sessions that other assistants have here."""
+"""Runs `nexus sessions list --assistants`: the sessions that other assistants have here."""
 
 import argparse
 from collections.abc import Iterator, Sequence
@@ -47,14 +47,14 @@ def run_list(options: argparse.Namespace) -> int:
 
 
 def complain_of(found_sessions: AssistantSessions) -> None:
-    """Print what cannot be read: paths with the reason of each, or the setting that forbids it."""
+    """Print which session files cannot be read, and why, or the setting that forbids it."""
     if found_sessions.notice is not None:
         note(found_sessions.notice)
     complain_of_files(found_sessions.failures)
 
 
 def complain_of_files(failures: Sequence[tuple[str, str]]) -> None:
-    """Print what cannot be read: paths with the reason of each."""
+    """Print which files cannot be read. `failures` are paths, each with a reason."""
     reasons: dict[str, list[str]] = {}
     for path, reason in failures:
         reasons.setdefault(reason, []).append(path)
@@ -81,7 +81,7 @@ def _print(sessions: Sequence[AssistantSession], *, folders: bool) -> None:
 
 
 def describe_session(session: AssistantSession) -> str:
-    """A session in a line: its program, what it is about, its window and its cost."""
+    """Describe a session in a line: its program, what it is about, its window and its cost."""
     title = visible_line(redact(session.prompt or UNSTATED) + _fork(session))[:LONGEST_TITLE]
     facts = [fact for fact in (_window(session), _cost(session.cost_usd)) if fact != UNSTATED]
     return " · ".join((f"{PROGRAMS[session.assistant].title} “{title}”", *facts))

@@ -1,4 +1,4 @@
-"""`nexus sessions fork`, `rename` and `delete`."""
+"""Runs `nexus sessions fork`, `rename` and `delete`."""
 
 import argparse
 from collections.abc import Sequence

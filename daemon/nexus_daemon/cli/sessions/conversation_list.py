@@ -1,4 +1,4 @@
-"""`nexus sessions list`: the conversations of a folder, of Nexus and of all programs, kept or not."""
+"""Runs `nexus sessions list`: the conversations of a folder, of Nexus and of all programs, kept or not."""
 
 import argparse
 from collections.abc import Sequence
@@ -81,7 +81,7 @@ def run_list(options: argparse.Namespace) -> int:
 
 
 def list_stored(client: FolderClient, uri: str | None = None) -> Sequence[SessionInfo]:
-    """The sessions of the ledger, of one folder or of all."""
+    """Return the sessions of the ledger, of one folder or of all."""
     return client.ask(stored_sessions.list_sessions, protocol.ListParams(uri)).sessions
 
 
@@ -155,14 +155,14 @@ def _title(conversation: ListedConversation) -> str:
 
 
 def tokens_of(conversation: ListedConversation) -> str:
-    """The tokens of its window, marked ≈ if some of them are estimates."""
+    """Return the tokens of a conversation's window as a text, marked ≈ if some of them are estimates."""
     if conversation.tokens is None:
         return UNSTATED
     return f"{'≈' if conversation.estimated else ''}{conversation.tokens:,}"
 
 
 def dollars(cost: RequestPrice) -> str:
-    """A cost, with what of it is known."""
+    """Return a cost as a text. It begins with “at least” if not all of the cost is known."""
     if cost.usd is None:
         return UNSTATED
     return f"{'at least ' if cost.lacks else ''}${cost.usd:,.2f}"
@@ -182,7 +182,7 @@ def _total(conversations: Sequence[ListedConversation]) -> dict[str, Any]:
 
 
 def conversation_values(conversation: ListedConversation) -> dict[str, Any]:
-    """One conversation. `session` is its name in the ledger, `id` that of its program."""
+    """Return one conversation for JSON. `session` is its name in the ledger, `id` that of its program."""
     ledger_session, session = conversation.kept, conversation.session
     return {
         "program": conversation.program,
@@ -205,7 +205,10 @@ def conversation_values(conversation: ListedConversation) -> dict[str, Any]:
 
 
 def session_values(session: SessionInfo, workspace: str) -> dict[str, Any]:
-    """As in the result of nexus/session/list, with the path of the folder, by default the `workspace`."""
+    """Return a session for JSON, as in the result of nexus/session/list, with the path of its folder.
+
+    If the path is not known, it is `workspace`.
+    """
     return {
         "session": session.session,
         "workspace": path_of(session) or workspace,

@@ -1,4 +1,4 @@
-"""`nexus sessions append`, `compact`, `undo` and `rebase`."""
+"""Runs `nexus sessions append`, `compact`, `undo` and `rebase`."""
 
 import argparse
 

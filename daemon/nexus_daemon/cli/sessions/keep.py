@@ -1,4 +1,4 @@
-"""`nexus sessions keep`: the sessions of other assistants into the ledger, before these delete them."""
+"""Runs `nexus sessions keep`: copies sessions of other assistants to the ledger before they are deleted."""
 
 import argparse
 from collections.abc import Callable, Iterator

@@ -1,4 +1,4 @@
-"""`nexus sessions verify`, `backup`, `restore` and `salvage`: keep the ledger whole."""
+"""Runs `nexus sessions verify`, `backup`, `restore` and `salvage`, which keep the ledger whole."""
 
 import argparse
 import re

@@ -1,4 +1,4 @@
-"""`nexus sessions show` and `search`."""
+"""Runs `nexus sessions show` and `search`."""
 
 import argparse
 import re

@@ -1,4 +1,4 @@
-"""`nexus sessions export` and `import`: sessions to and from files."""
+"""Runs `nexus sessions export` and `import`: sessions to and from files."""
 
 import argparse
 import logging
@@ -140,7 +140,7 @@ def run_import(options: argparse.Namespace) -> int:
 
 
 def read_contents(name: str) -> FileContents | None:
-    """Read a file and print its problems; None if nothing of it can be read."""
+    """Read a file and print its problems. None if it has no session that can be read."""
     contents = _read(name)
     return contents if contents is not None and contents.sessions else None
 
