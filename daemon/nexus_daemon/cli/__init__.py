@@ -1,4 +1,4 @@
-"""The command `nexus`: one module per command, each imported only when it runs."""
+"""Runs the command `nexus`: one module per command, each imported only when it runs."""
 
 import os
 import sys
@@ -12,14 +12,15 @@ if TYPE_CHECKING:
 def main(argv: "Sequence[str] | None" = None) -> int:
     """Run one command; return its exit code: 0 success, 1 failure or problems, 2 usage, 130 interrupted.
 
-    Without `argv`, the command is that of this process; the shared daemon runs it, if one runs.
+    Without `argv`, the arguments are those of this process, and the shared daemon runs the command if there
+    is one.
     """
     code = run_warm(sys.argv[1:]) if argv is None else None
     return run_here(list(sys.argv[1:] if argv is None else argv)) if code is None else code
 
 
 def run_warm(arguments: list[str]) -> int | None:
-    """Run a command in the shared daemon; None if this process has to run it."""
+    """Run a command in the shared daemon, and return its exit code. None if this process has to run it."""
     from nexus_daemon.cli.commands import may_run_warm
 
     if not may_run_warm(arguments):
@@ -30,7 +31,7 @@ def run_warm(arguments: list[str]) -> int | None:
 
 
 def run_here(arguments: list[str]) -> int:
-    """Run a command in this process."""
+    """Run a command in this process, and return its exit code."""
     from nexus_daemon.process.lean_imports import import_lean
 
     import_lean("msgspec")  # which nearly every command needs

@@ -1,4 +1,4 @@
-"""`nexus tokens --accuracy`: how wrong our counts of requests have been."""
+"""Runs `nexus tokens --accuracy`, which tells how wrong our counts of requests have been."""
 
 import argparse
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ UNKNOWN = "–"
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print the accuracy of each family of models."""
+    """Print the accuracy for each family of models; return the exit code."""
     try:
         with ledger_for(load_folder(".")) as ledger:
             accuracies = measure_accuracy(ledger.usage.reports())

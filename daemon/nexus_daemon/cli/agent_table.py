@@ -1,4 +1,4 @@
-"""The running agents of a folder as a table."""
+"""Prints the running agents of a folder as a table."""
 
 from collections.abc import Sequence
 
@@ -11,7 +11,7 @@ from nexus_daemon.cli.tables import LEAST_PATH, Column, print_columns
 
 
 def print_agents(agents: Sequence[protocol.AgentInfo]) -> None:
-    """A table of agents."""
+    """Print a table of agents."""
     totals = [f"{'' if agent.usage.counter.exact else '≈'}{agent.usage.total:,}" for agent in agents]
     columns = [
         Column("agent", [visible_line(agent.agent_id) for agent in agents]),

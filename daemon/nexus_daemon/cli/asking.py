@@ -1,12 +1,12 @@
-"""Ask a daemon in this process about a folder: commands use the handlers that editors use.
+"""Asks a daemon in this process about a folder: commands use the handlers that editors use.
 
 1. The daemon lives as long as its command, and watches no file. It shares the ledger with all running
    daemons, which notice what it writes within a second.
-2. `writing` never writes to a ledger that does not persist, or that may not be the right one: LedgerError.
+2. `writing` raises LedgerError if the ledger does not persist what is written, or may not be the right one.
    `reading` creates no ledger.
 3. No client is connected, unless a command is one: notifications are dropped.
-4. A command that a running daemon executes for another process asks a daemon beside that one, with the
-   environment of the other process.
+4. A command may run in a daemon on behalf of another process. It then asks a second daemon beside that one,
+   with the environment of the other process.
 """
 
 import asyncio
@@ -52,7 +52,7 @@ class _NoEditor(NexusServer):
 
 
 class FolderClient:
-    """The client of a daemon with one folder; `uri` is that of the folder."""
+    """The client of a daemon with one folder. `uri` is the URI of the folder."""
 
     def __init__(self, runner: asyncio.Runner, connection: Connection, uri: str) -> None:
         self.uri = uri
@@ -60,15 +60,18 @@ class FolderClient:
         self._connection = connection
 
     def ask(self, handler: Callable[[Connection, P], Awaitable[T]], params: P) -> T:
-        """The handler's answer; RequestError as the handler raises it."""
+        """Return the handler's answer. RequestError if the handler raises it."""
         return self._runner.run(_awaited(handler(self._connection, params)))
 
     def find_session(self, name: str) -> protocol.SessionInfo:
-        """The session that is called or begins so; RequestError for none, and for several."""
+        """Return the session with this name or id, or the one that begins so.
+
+        RequestError for none, and for several.
+        """
         return self.ask(stored_sessions.find, protocol.FindParams(self.uri, session=name))
 
     def check_provider(self, agent: str | None) -> None:
-        """RequestError, code no-provider, unless a provider answers the folder's chats."""
+        """Raise RequestError, code no-provider, unless a provider answers the folder's chats."""
         from nexus_daemon.providers.configured import find_target  # only for chats
 
         folder = self._connection.folders.at(self.uri)
@@ -77,7 +80,7 @@ class FolderClient:
             self._runner.run(find_target(snapshot, self._connection.folders.load_inputs.environ))
 
     def store_key(self, provider: str, key: str) -> None:
-        """Keep the key of a provider in the system's keyring, else in a file; an empty one is forgotten."""
+        """Store the key of a provider in the system's keyring, else in a file. An empty key is forgotten."""
         from nexus_daemon.providers.configured import key_name  # only for chats
         from nexus_daemon.servers.token_store import delete_tokens, save_tokens
 
@@ -93,11 +96,11 @@ class FolderClient:
         return is_trusted(self.snapshot().folder, self._connection.folders.load_inputs)
 
     def snapshot(self) -> Snapshot:
-        """The folder as it was read."""
+        """Return the folder as it was read."""
         return self._runner.run(self._connection.folders.at(self.uri).current())
 
     def place(self) -> "Place":
-        """Where other programs have their sessions, and whether the folder's settings let them be read."""
+        """Return where other programs have their sessions, and whether the settings let them be read."""
         return place_of(self.snapshot())
 
     def mirrored_files(self) -> Mapping[str, MirroredFile]:
@@ -105,7 +108,10 @@ class FolderClient:
         return self._runner.run(folder_ledger(self._connection, self.uri)).store.mirrors.files()
 
     def tell_notices(self, command: str) -> None:
-        """Print what users have to know of the ledger, if a request has opened one."""
+        """Print what users have to know of the ledger, if a request has opened one.
+
+        `command` is named before each notice.
+        """
         store = self._connection.daemon.ledgers.writer.store
         snapshot = self._connection.folders.at(self.uri).snapshot
         if store is None or snapshot is None:
@@ -118,7 +124,7 @@ class FolderClient:
             output.complain(command, store.notice)
 
     def ledger_notice(self) -> str | None:
-        """Return the ledger's notice for users. LedgerError if written turns would not persist."""
+        """Return the ledger's notice for users, or None. LedgerError if written turns would not persist."""
         store = self._runner.run(folder_ledger(self._connection, self.uri)).store
         if not store.persists:
             raise LedgerError(f"Nothing was done. {store.notice}", code="ledger-read-only")
@@ -127,9 +133,9 @@ class FolderClient:
 
 @contextmanager
 def reading(command: str, folder: Path) -> Iterator[FolderClient]:
-    """A client of a daemon with the folder, to read what the daemon knows.
+    """Return a client of a daemon with the folder, to read what the daemon knows.
 
-    What the user has to know of the ledger is told at the end, in the name of the `command`.
+    At the end, notices about the ledger are printed in the name of the `command`.
     """
     with _running(folder, creates_ledger=False) as client:
         try:
@@ -141,9 +147,10 @@ def reading(command: str, folder: Path) -> Iterator[FolderClient]:
 def answer(
     command: str, folder: str, handler: Callable[[Connection, P], Awaitable[R]], params: Callable[[str], P]
 ) -> R:
-    """The answer of a handler that writes. `params` makes its parameters from the URI of `folder`, a path.
+    """Return the answer of a handler that writes.
 
-    RequestError as the handler raises it, and LedgerError by rule 2. `command` is named in notices.
+    `params` makes the handler's parameters from the URI of `folder`, a path. RequestError if the handler
+    raises it, and LedgerError by rule 2 or if there is no such folder. `command` is named in notices.
     """
     if not is_dir(str(absolute(folder))):
         raise LedgerError(f"{folder} is not a folder.", code="unknown-folder")
@@ -153,9 +160,10 @@ def answer(
 
 @contextmanager
 def writing(command: str, folder: str, editor: NexusServer | None = None) -> Iterator[FolderClient]:
-    """A client of a daemon with the folder, which may be gone, to change its conversations: rule 2.
+    """Return a client of a daemon with the folder, to change its conversations. LedgerError by rule 2.
 
-    `command` is named in notices. `editor` takes notifications and answers questions; None: nobody does.
+    The folder need not exist any more. `command` is named in notices. `editor` takes notifications and
+    answers questions; if it is None, nobody does.
     """
     path = absolute(folder)
     check_settings(read(path), writes=True)

@@ -1,4 +1,4 @@
-"""The option `--for` of commands: an assistant, and what goes with it."""
+"""Defines the option `--for` of commands: an assistant, and what goes with it."""
 
 import argparse
 
@@ -10,12 +10,12 @@ _WITH_FOR = {"command", "path", "assistant", "tokens", "source", "layers", "form
 
 
 def add_option(command: argparse.ArgumentParser, text: str, *, besides: tuple[str, ...] = ()) -> None:
-    """Add `--for`, with its help; `besides` are other names than those of assistants."""
+    """Add `--for` with its help. `besides` are names that are allowed besides those of assistants."""
     command.add_argument("--for", dest="assistant", choices=(*PROGRAMS, *besides, ALL), help=text)
 
 
 def tokens(text: str) -> int:
-    """A number of tokens; commas and underscores may part its digits."""
+    """Read a number of tokens. Commas and underscores may separate its digits."""
     digits = text.replace(",", "").replace("_", "")
     if not (digits.isascii() and digits.isdecimal()):
         raise argparse.ArgumentTypeError(f"{text} is not a number of tokens")
@@ -23,7 +23,7 @@ def tokens(text: str) -> int:
 
 
 def wrong_usage(options: argparse.Namespace) -> str | None:
-    """Options that say nothing about another assistant, where one is named."""
+    """Return the message if an option does not go with `--for`, else None."""
     option = option_of_nexus(options)
     if option is None:
         return None
@@ -33,7 +33,7 @@ def wrong_usage(options: argparse.Namespace) -> str | None:
 
 
 def option_of_nexus(options: argparse.Namespace) -> str | None:
-    """An option that is only about requests of Nexus; None if each goes with any assistant."""
+    """Return an option that is only about requests of Nexus. None if each goes with any assistant."""
     nexus_options = [name for name, value in vars(options).items() if name not in _WITH_FOR and value]
     if nexus_options:
         return f"--{nexus_options[0].replace('_', '-')}"

@@ -1,4 +1,4 @@
-"""The report of a session of another assistant, as text: a screen for a terminal, a line for an event."""
+"""Formats the report of a session of another assistant: a screen for a terminal, a line for an event."""
 
 import time
 from collections.abc import Iterator, Mapping
@@ -63,7 +63,7 @@ WARN_AT = 0.8  # of a window
 
 
 def screen(report: SessionReport, now: float) -> RenderableType:
-    """All of a report; `now` in seconds since 1970."""
+    """Return all of a report. `now` is in seconds since 1970."""
     parts: list[RenderableType] = [_head(report), _window(report), _facts(report, now)]
     if report.tools:
         parts.append(_tools(report))
@@ -73,7 +73,7 @@ def screen(report: SessionReport, now: float) -> RenderableType:
 
 
 def event_line(report: SessionReport) -> str:
-    """The state after an event, in one line."""
+    """Return the state after an event, in one line."""
     window, last_usage = report.window, report.last
     words = [_clock(time.time()), report.assistant, report.id[:8], _of(window.used, window.size)]
     if last_usage is not None and last_usage.sent:

@@ -146,7 +146,10 @@ def _check_folder(folder: Path, path: Path, options: argparse.Namespace) -> int:
 
 
 def with_programs(snapshot: Snapshot, programs: AssistantCheck, *, alone: bool) -> tuple[Snapshot, Heard]:
-    """The snapshot with the problems of other assistants, without those that are silenced."""
+    """Return the snapshot with the problems of other assistants, and without those that are silenced.
+
+    With `alone`, problems that depend on this machine are left out, too.
+    """
     problems = [problem for problem in snapshot.problems if not (alone and problem.code in OF_MACHINE)]
     texts = {**programs.layers.texts, **snapshot.layers.texts}
     heard = join_problems(problems, programs, texts, snapshot.effective.get(SETTING) or ())

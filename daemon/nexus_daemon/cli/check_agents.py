@@ -1,4 +1,4 @@
-"""What `nexus check` checks: a folder, then the folder as each of its agents sees it.
+"""Checks a folder for `nexus check`, and then the folder as each of its agents sees it.
 
 1. The agents are those of the settings, then those with a file AGENT.<name>.md in a layer of the folder, at
    most MOST_AGENTS.
@@ -29,7 +29,10 @@ MOST_NAMES = 10_000  # of files in one directory
 
 
 class AgentChecks(NamedTuple):
-    """All problems, as one snapshot of the folder; whom it was checked for, in words; notes for the user."""
+    """The problems of a folder and its agents, as one snapshot of the folder.
+
+    `readers` says in words whom it was checked for. `notes` are for the user.
+    """
 
     snapshot: Snapshot
     readers: str

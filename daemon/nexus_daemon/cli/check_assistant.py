@@ -1,4 +1,4 @@
-"""`nexus check` of what other assistants read: one that is named, or those that a project is set up for."""
+"""Checks what other assistants read for `nexus check`: one that is named, or those of a project."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -24,7 +24,10 @@ STOPS = "assistant.stops"
 
 
 def check_assistant(folder: Path, name: str, *, counted: bool) -> AssistantCheck:
-    """The problems of what an assistant, or each of them, reads; the tokens only if they are `counted`."""
+    """Return the problems of what an assistant, or each of them, reads.
+
+    The tokens of files are only known if they are `counted`.
+    """
     from nexus_context.assistants.views.profile import read_profile
 
     surroundings, disk = surroundings_of(folder), Disk()
@@ -45,7 +48,7 @@ def check_assistant(folder: Path, name: str, *, counted: bool) -> AssistantCheck
 
 
 def check_project(folder: Path) -> AssistantCheck:
-    """The problems of those assistants that the project is set up for.
+    """Return the problems of those assistants that the project is set up for.
 
     Nothing else on the machine counts, and the user trusts the folder.
     """
@@ -53,9 +56,9 @@ def check_project(folder: Path) -> AssistantCheck:
 
 
 def check_in_use(folder: Path, snapshot: Snapshot, *, counted: bool) -> tuple["FolderViews", AssistantCheck]:
-    """The views of a folder, and the problems of those assistants that are in use there.
+    """Return the views of a folder, and the problems of those assistants that are in use there.
 
-    `snapshot` is that of the folder; the tokens of files are `counted` or not.
+    `snapshot` is that of the folder. The tokens of files are only known if they are `counted`.
     """
     from nexus_context.assistants.tracking import problems_in_use
 
@@ -83,14 +86,17 @@ def _of_project(folder: Path, names: Sequence[str]) -> AssistantCheck:
 
 
 def project_at(folder: Path) -> Project:
-    """The project that a folder belongs to."""
+    """Return the project that a folder belongs to."""
     surroundings, disk = surroundings_of(folder), Disk()
     home = surroundings.user_home
     return project_of(Surroundings(disk.real(surroundings.folder), home, surroundings.environ), disk)
 
 
 class BudgetCheck(NamedTuple):
-    """The figures for machines, and for each assistant that reads too much a sentence and a problem."""
+    """What exceeds a budget of tokens. `figures` are for machines.
+
+    `sentences` and `problems` have one each for every assistant that reads too much.
+    """
 
     figures: dict[str, Any]
     sentences: tuple[str, ...]
@@ -98,7 +104,10 @@ class BudgetCheck(NamedTuple):
 
 
 def check_budget(folder: Path, checked: AssistantCheck, budget: int, since: str | None) -> BudgetCheck:
-    """Compare what assistants read, or how much it grew since a revision, with a budget. RevisionError."""
+    """Compare what assistants read with a budget, or how much it grew since the revision `since`.
+
+    RevisionError if the revision cannot be read.
+    """
     tokens = {profile.assistant.name: profile.total for profile in checked.profiles}
     if since is not None:
         from nexus_context.assistants.views.changes import compare_with_revision

@@ -1,4 +1,7 @@
-"""The commands: what `nexus --help` says of each, and which the shared daemon runs. Imports no command."""
+"""Lists the commands: what `nexus --help` says of each, and which the shared daemon runs.
+
+Imports none of them.
+"""
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -62,7 +65,10 @@ WARM = {
 
 
 def may_run_warm(arguments: "Sequence[str]") -> bool:
-    """Whether the shared daemon may run this command line: it only reads, and not from standard input."""
+    """Whether the shared daemon may run a command line.
+
+    It may if that only reads, and not from standard input.
+    """
     command = arguments[0] if arguments else OVERVIEW
     if command not in WARM or any(_is_local(argument) for argument in arguments):
         return False

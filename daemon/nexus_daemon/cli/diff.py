@@ -83,7 +83,10 @@ def run(options: argparse.Namespace) -> int:
 
 
 def report_growth(command: str, changes: Sequence[AssistantChange], budget: int | None) -> int:
-    """Complain about each assistant that reads too much more; the exit code."""
+    """Print a complaint about each assistant that reads too much more; return the exit code.
+
+    Without a budget there is none.
+    """
     over = [] if budget is None else [change for change in changes if change.growth > budget]
     for change in over:
         text = f"{_title(change)} reads {_mark(change)}{change.growth:,} tokens more in every request"

@@ -141,7 +141,7 @@ def _print(lines: Iterable[str]) -> None:
 
 
 def answer_lines(answer: protocol.ExplainAnswer) -> Iterator[str]:
-    """The lines of an answer, the name of its assistant first."""
+    """Yield the lines of an answer, the name of its assistant first."""
     yield f"{view_title(answer.assistant)} {answer.version}"
     yield from _lines(answer, answer.reason)
 

@@ -1,4 +1,4 @@
-"""The folder that a command line names, as the daemon would see it without open editors."""
+"""Reads the folder that a command line names, as the daemon would see it without open editors."""
 
 import os
 from pathlib import Path
@@ -25,17 +25,20 @@ DOT_DIRECTORIES = (CONFIG_DIRECTORY, ".vscode", *TOOL_DIRECTORIES.values())
 
 
 def absolute(path: str) -> Path:
-    """The path without `..`, from the current directory: its parents are its ancestors."""
+    """Return the path as an absolute one without `..`, from the current directory. Links are not resolved."""
     return Path(invocation.current().absolute(path))
 
 
 def current_directory() -> str:
-    """The current directory, links resolved."""
+    """Return the current directory with links resolved."""
     return os.path.realpath(absolute("."))
 
 
 def short_path(path: str, folder: str | None = None) -> str:
-    """A path below the folder without that, one below the home with `~`, in one line."""
+    """Shorten a path for people, in one line.
+
+    Below the folder it is relative to that; below the home directory it begins with `~`.
+    """
     home = user_home(invocation.current().environ)
     for directory, prefix in ((folder, ""), (home, f"~{os.sep}")):
         if path == directory == home:
@@ -46,10 +49,11 @@ def short_path(path: str, folder: str | None = None) -> str:
 
 
 def folder_of(path: Path) -> Path | None:
-    """The folder to check for a path: the path itself, or the folder that it configures.
+    """Return the folder to check for a path: the path itself, or the folder that it configures.
 
-    A directory inside a configuration directory (`.claude/skills/tests`) belongs to the folder around that if
-    the folder reads a file there. Otherwise it is a folder of its own: people have whole projects there.
+    None if nothing is there. A directory inside a configuration directory (`.claude/skills/tests`) belongs to
+    the folder around that if the folder reads a file there. Otherwise it is a folder of its own: people have
+    whole projects there.
     """
     if not exists(str(path)):
         return None
@@ -73,20 +77,20 @@ def is_read(snapshot: Snapshot, path: Path) -> bool:
 
 
 def files_of(snapshot: Snapshot) -> set[str]:
-    """The files that the folder reads, or tries to."""
+    """Return the paths of the files that the folder reads, or tries to."""
     layers = snapshot.layers
     paths = {file.path for layer in layers.layers for file in layer.files}
     return paths.union(layers.texts, (problem.path for problem in snapshot.problems))
 
 
 def read(folder: Path, inputs: LoadInputs | None = None) -> Snapshot:
-    """Load the folder and its settings; it may be a deleted one."""
+    """Load the folder and its settings. The folder need not exist any more."""
     with invocation.current().deadline() as deadline:
         return load(str(folder), inputs or load_inputs(), deadline=deadline)
 
 
 def place_of(snapshot: Snapshot) -> "Place":
-    """Where other programs have their sessions, and whether the folder's settings let them be read."""
+    """Return where other programs have their sessions, and whether the folder's settings let them be read."""
     from nexus_context.assistants.sessions.session_types import Place  # as above
 
     inputs = load_inputs()
@@ -99,7 +103,10 @@ def place_of(snapshot: Snapshot) -> "Place":
 
 
 def workspace_inputs(inputs: LoadInputs) -> LoadInputs:
-    """The same without the user and the machine: no files, no variables, and every program is installed."""
+    """Return the inputs without the user and the machine: no files of the user, no variables.
+
+    Every program counts as installed.
+    """
     return msgspec.structs.replace(
         inputs,
         environment=detect("editor", environ={}),
@@ -118,5 +125,5 @@ def has_user_files(inputs: LoadInputs) -> bool:
 
 
 def load_inputs() -> LoadInputs:
-    """The inputs that this process loads folders with: its directories and environment variables."""
+    """Return the inputs that this process loads folders with: its directories and environment variables."""
     return inputs.load_inputs(invocation.current().environ)

@@ -1,4 +1,4 @@
-"""The screen of `nexus` alone: the views in use, the worst problems, the sessions that run, and what next."""
+"""Prints the screen of `nexus` alone: views in use, the worst problems, running sessions, and what next."""
 
 import time
 from collections.abc import Mapping, Sequence

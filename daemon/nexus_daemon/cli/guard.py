@@ -1,4 +1,4 @@
-"""A stream for people: no text on it steers a terminal, or a program that runs workflows."""
+"""Guards a stream for people: no text on it steers a terminal, or a program that runs workflows."""
 
 import re
 from typing import Any, TextIO
@@ -9,7 +9,7 @@ _COMMAND = re.compile(r"(?m)(^[^\S\n]*):(?=:)|##(?=\[)")
 
 
 class Guard:
-    """A stream for people; `styled` if its text is guarded already and holds a terminal's styles."""
+    """A stream for people. If `styled`, its text is guarded already, and has a terminal's styles."""
 
     def __init__(self, stream: "TextIO | Guard", *, styled: bool = False) -> None:
         self._stream: TextIO = stream._stream if isinstance(stream, Guard) else stream  # noqa: SLF001 - its own
@@ -28,7 +28,7 @@ class Guard:
 
 
 def write_guarded(stream: "TextIO | Guard", text: str) -> None:
-    """Write a text; in a log of a workflow, none of its lines is a command."""
+    """Write a text. Unless the stream is a terminal, no line becomes a command of a workflow's log."""
     stream.write(text if stream.isatty() else _COMMAND.sub(_parted, text))
 
 

@@ -1,4 +1,4 @@
-"""What a command gets from the process that it was called in: environment, working directory, terminal.
+"""Holds what a command gets from the process that it was called in: environment, directory, terminal.
 
 1. Commands take these from `current()`, and from nowhere else. So a command may run in a thread of a daemon
    on behalf of another process, with the same output as in that process, beside others.
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class LocalOnlyError(Exception):
-    """The process that a command was called in has to run it itself."""
+    """Raised if only the process that a command was called in can run it."""
 
 
 class Invocation:
@@ -39,7 +39,7 @@ class Invocation:
         return os.getcwd()
 
     def absolute(self, path: str) -> str:
-        """The path without `..`, from the working directory."""
+        """Return the path as an absolute one without `..`, from the working directory."""
         return os.path.abspath(path)
 
     @property
@@ -54,16 +54,19 @@ class Invocation:
 
     @property
     def terminal_size(self) -> tuple[int, int] | None:
-        """Columns and lines of a terminal that this process cannot measure; None: it can."""
+        """Columns and lines of a terminal that this process cannot measure; None if it can."""
         return None
 
     def deadline(self) -> "AbstractContextManager[Deadline | None]":
-        """The turns that a load takes with others; it is never stopped."""
+        """Return the context of a load.
+
+        A deadline in it takes turns with other loads and never ends the load.
+        """
         return nullcontext()
 
 
 class RemoteInvocation(Invocation):
-    """A command that runs for another process; `terminal_size` is 0 by 0 if that has no terminal."""
+    """A command that runs for another process. `terminal_size` is 0 by 0 if that one has no terminal."""
 
     def __init__(
         self,
@@ -116,13 +119,13 @@ _CURRENT: ContextVar[Invocation] = ContextVar("invocation", default=_PROCESS)
 
 
 def current() -> Invocation:
-    """The invocation that the running command belongs to."""
+    """Return the invocation that the running command belongs to."""
     return _CURRENT.get()
 
 
 @contextmanager
 def running(invocation: Invocation) -> Iterator[None]:
-    """Run what follows, in this thread, for an invocation."""
+    """Run the code in this `with` block, in this thread, for an invocation."""
     token = _CURRENT.set(invocation)
     try:
         yield

@@ -88,7 +88,10 @@ def run(options: argparse.Namespace) -> int:
 
 
 def settled_status(client: "FolderClient") -> protocol.KnowledgeStatusResult:
-    """Return the status of the index once it is up to date, or after MOST_S. RequestError if unreadable."""
+    """Return the status of the index once it is up to date, or after MOST_S seconds.
+
+    RequestError if it cannot be read.
+    """
     from nexus_daemon.api import knowledge
 
     until = time.monotonic() + MOST_S

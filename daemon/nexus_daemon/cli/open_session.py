@@ -22,7 +22,8 @@ BEGINS_SESSIONS = (
 def ledger_for(snapshot: Snapshot, *, writes: bool = False) -> Iterator[Ledger]:
     """Open the ledger that the global configuration names, and print notices about it.
 
-    With `writes`, LedgerError unless it is certain that this is the right ledger and that writes persist.
+    With `writes`, raise LedgerError unless it is certain that this is the right ledger and that writes
+    persist.
     """
     broken = check_settings(snapshot, writes=writes)
     ledger = open_ledger(snapshot.effective.get("/ledger/path"), environ=invocation.current().environ)
@@ -45,7 +46,10 @@ def accept(snapshot: Snapshot, replacement: str | None) -> tuple[str, str | None
 
 
 def check_settings(snapshot: Snapshot, *, writes: bool) -> str | None:
-    """The path of a broken global config.json; LedgerError if the settings allow no command."""
+    """Return the path of a broken global config.json, or None.
+
+    LedgerError if the settings allow no command, or if they are broken and the command `writes`.
+    """
     broken = _broken_settings(snapshot)
     if broken is not None and writes:
         raise LedgerError(
@@ -67,12 +71,12 @@ def _broken_settings(snapshot: Snapshot) -> str | None:
 
 
 def load_folder(path: str) -> Snapshot:
-    """Load a folder and its settings; a deleted folder may still have sessions."""
+    """Load a folder and its settings. A deleted folder may still have sessions."""
     return read(absolute(path))
 
 
 def workspace_of(path: str) -> str:
-    """The ledger's name for a folder; LedgerError for a path that cannot be a folder."""
+    """Return the ledger's name for a folder. LedgerError for a path that cannot be a folder."""
     try:
         return location.workspace_of(str(absolute(path)))
     except ValueError:

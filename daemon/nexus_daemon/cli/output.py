@@ -1,4 +1,4 @@
-"""The only door to standard output and standard error: every command prints through it.
+"""Prints for every command: the only door to standard output and standard error.
 
 1. `line`, `page`, `console` and `complain` are for people. No control character of a file's text or name
    reaches the terminal or the log, and in a pipe no line is a workflow command of GitHub Actions.
@@ -32,29 +32,29 @@ _LEGACY_COMMAND = "##["
 
 
 def line(text: str) -> None:
-    """A line for people; line ends in it are made visible."""
+    """Print a line for people. Line ends in it are made visible."""
     write_guarded(current().stdout, visible_line(text) + "\n")
 
 
 def page(text: str) -> None:
-    """Text for people, with its own line ends."""
+    """Print a text for people, with its own line ends."""
     write_guarded(current().stdout, visible(text))
 
 
 def data(text: str) -> None:
-    """Text for programs; a terminal shows it as `page` does."""
+    """Print a text for programs. A terminal shows it as `page` does."""
     stdout = current().stdout
     stdout.write(visible(text) if stdout.isatty() else text)
 
 
 def json_lines(text: str) -> None:
-    """As `data`, for JSON, which stays JSON on a terminal."""
+    """Print lines of JSON, exact in a pipe. On a terminal, control characters in them are escaped."""
     stdout = current().stdout
     stdout.write(visible_json(text) if stdout.isatty() else text)
 
 
 def json_text(text: str) -> None:
-    """JSON with escapes for control characters and for characters that the output's encoding lacks."""
+    """Print JSON with escapes for control characters, and for characters that the output's encoding lacks."""
     text = visible_json(text).replace(_LEGACY_COMMAND, "##\\u005b")
     stdout = current().stdout
     try:
@@ -67,7 +67,7 @@ def json_text(text: str) -> None:
 
 
 def json_value(value: Any) -> None:
-    """A value as JSON, indented."""
+    """Print a value as JSON, indented."""
     import json
 
     import msgspec
@@ -80,23 +80,23 @@ def json_value(value: Any) -> None:
 
 
 def commands(text: str) -> None:
-    """Workflow commands of GitHub Actions, a line each."""
+    """Print workflow commands of GitHub Actions, a line each."""
     current().stdout.write(visible(text))
 
 
 def complain(command: str, text: str) -> None:
-    """A line for people on standard error, after the command's name."""
+    """Print a line for people on standard error, after the command's name."""
     write_guarded(current().stderr, f"nexus {command}: {visible_line(text)}\n")
 
 
 def beside(text: str) -> None:
-    """Text for people on standard error; it appears at once."""
+    """Print a text for people on standard error, at once."""
     write_guarded(current().stderr, visible(text))
     current().stderr.flush()
 
 
 def flush() -> None:
-    """Write what is buffered; OSError if it cannot be written."""
+    """Write what is buffered. OSError if it cannot be written."""
     streams: tuple[Any, ...] = (current().stdout, current().stderr)
     for stream in streams:
         if stream is not None and not stream.closed:  # Windows has none without a console
@@ -108,9 +108,9 @@ SLICE_S = 0.1
 
 
 def pause(seconds: float, until: int | None = None) -> bool:
-    """Sleep, at most until the descriptor `until` can be read. True if it can.
+    """Sleep, but at most until the descriptor `until` can be read. True if it can.
 
-    BrokenPipeError as soon as the reader of standard output has gone, where the system tells.
+    BrokenPipeError as soon as the reader of standard output is gone, if the system tells that.
     """
     import select
 
@@ -146,7 +146,7 @@ def is_confirmed(command: str, verb: str) -> bool:
 
 
 def says_yes(question: str) -> bool:
-    """Whether the user answers a question with yes; only where one can be asked."""
+    """Whether the user answers a question with yes. Call this only if `can_ask` is true."""
     beside(f"{question} [y/N] ")
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
@@ -162,7 +162,10 @@ def is_read_by_person() -> bool:
 
 
 def finish(code: int) -> int:
-    """Write what is buffered; return the exit code, which is 1 if that fails and 0 if its reader has gone."""
+    """Write what is buffered, and return the exit code.
+
+    It is 1 if that cannot be written, and 0 if the reader of the output is gone.
+    """
     try:
         flush()
     except BrokenPipeError:
@@ -176,7 +179,7 @@ def finish(code: int) -> int:
 
 
 def drop() -> None:
-    """Discard buffered and later output: its reader is gone, and the interpreter would complain."""
+    """Discard buffered and later output. Its reader is gone, and the interpreter would complain."""
     null = os.open(os.devnull, os.O_WRONLY)
     with suppress(OSError):  # not a file
         os.dup2(null, current().stdout.fileno())
@@ -184,12 +187,12 @@ def drop() -> None:
 
 
 def counted(count: int, noun: str) -> str:
-    """A number with its noun, such as "1 turn" or "2,000 turns"."""
+    """Return a number with its noun, such as "1 turn" or "2,000 turns"."""
     return f"{count:,} {noun}" + ("" if count == 1 else "s")
 
 
 def local_time(stamp: str) -> str:
-    """An ISO 8601 time in the local time zone; any other text stays as it is."""
+    """Return an ISO 8601 time in the local time zone. Any other text stays as it is."""
     try:
         moment = datetime.fromisoformat(stamp)
     except ValueError:
@@ -198,9 +201,9 @@ def local_time(stamp: str) -> str:
 
 
 def console(*, stderr: bool = False) -> "Console":
-    """A console for tables and coloured text; it interprets no markup. Honours NO_COLOR.
+    """Return a console for tables and coloured text. It interprets no markup, and honours NO_COLOR.
 
-    As wide as the terminal; piped, as wide as the longest path or COLUMNS.
+    It is as wide as the terminal; in a pipe, as wide as the longest path or COLUMNS.
     """
     from rich.console import Console
     from rich.segment import Segment
@@ -229,7 +232,10 @@ def console(*, stderr: bool = False) -> "Console":
 
 @contextmanager
 def guarded() -> Iterator[None]:
-    """Guard standard error. After an exception it stays guarded: the interpreter prints a traceback there."""
+    """Guard standard error in this `with` block.
+
+    After an exception it stays guarded: the interpreter prints a traceback there.
+    """
     plain = sys.stderr
     if plain is None:  # Windows without a console
         yield

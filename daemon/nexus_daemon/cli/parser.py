@@ -1,4 +1,4 @@
-"""The parser of the command line: it imports the module of a command only to parse that command."""
+"""Parses the command line. It imports the module of a command only to parse that command."""
 
 import argparse
 import importlib
@@ -19,8 +19,8 @@ then from .nexus3 in the project itself.
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
     """Parse a command line.
 
-    SystemExit after help, a version or wrong usage, which it prints; LocalOnlyError if another process
-    has to print it.
+    SystemExit after help, a version or wrong usage has been printed. LocalOnlyError if another process has to
+    print it.
     """
     top = parser(arguments[:1] if arguments[:1] and arguments[0] in COMMANDS else tuple(COMMANDS))
     options, unknown_arguments = top.parse_known_args(arguments)
@@ -32,7 +32,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
 
 
 def parser(names: Sequence[str] = tuple(COMMANDS)) -> argparse.ArgumentParser:
-    """The parser of these commands: to build those of all takes longer than to parse."""
+    """Return the parser of these commands. To build the parsers of all takes longer than to parse."""
     top = _Parser(
         prog="nexus",
         description=_description(names),

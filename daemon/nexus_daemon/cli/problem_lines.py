@@ -1,4 +1,4 @@
-"""Problems for people: a line or a frame each, with the place that a click opens, and what to do first."""
+"""Prints problems for people: a line or a frame each, with a place to click, and what to do first."""
 
 from collections.abc import Mapping, Sequence
 from itertools import groupby
@@ -22,9 +22,10 @@ def print_lines(
     texts: Mapping[str, str],
     minders: Mapping[Problem, Sequence[str]],
 ) -> None:
-    """Print the problems, which are sorted by file; `minders` are the programs that mind, where it is known.
+    """Print a line for each problem. The problems are sorted by file.
 
-    Paths are from the current directory, as a terminal opens them. A secret in a message is covered.
+    `minders` are the programs that mind a problem, where they are known. Paths are from the current
+    directory, as a terminal opens them. A secret in a message is covered.
     """
     from rich.text import Text  # not at import: frames do without it
 
@@ -52,7 +53,7 @@ def print_frames(
     texts: Mapping[str, str],
     minders: Mapping[Problem, Sequence[str]],
 ) -> None:
-    """Print each problem with the lines around it, and below them its place and code, as in a line."""
+    """Print each problem with the lines around it. Its place and code follow as in `print_lines`."""
     is_private = output.is_read_by_person()
     frames = []
     for path, group in groupby(problems, attrgetter("path")):
@@ -78,12 +79,12 @@ def _code(problem: Problem, minders: Mapping[Problem, Sequence[str]]) -> str:
 
 
 def importance(problem: Problem) -> tuple[bool, Severity]:
-    """The smaller, the sooner somebody should look at it."""
+    """Return the key to sort problems by importance: the smaller, the sooner somebody should look at it."""
     return problem.code not in FIRST_CODES, problem.severity
 
 
 def first_step(problems: Sequence[Problem]) -> str:
-    """Say which problem to solve first. Empty for a single problem, or without errors and warnings."""
+    """Say which problem to solve first. Empty if there is only one problem, or no error and no warning."""
     if not any(problem.severity <= Severity.WARNING for problem in problems) or len(problems) < 2:
         return ""
     first_problem = min(problems, key=importance)

@@ -1,4 +1,4 @@
-"""Problems for machines: JSON in the protocol's shape, SARIF 2.1.0, and GitHub's workflow commands."""
+"""Formats problems for machines: JSON in the protocol's shape, SARIF 2.1.0, and GitHub's workflow commands."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -42,13 +42,13 @@ SOURCE_ROOT = "%SRCROOT%"
 
 
 def as_json(snapshot: Checked, problems: Sequence[Problem], **more: Any) -> str:
-    """`{"problems": [Problem]}` as in docs/protocol.md, and `more`; positions count UTF-16 units."""
+    """Return `{"problems": [Problem]}` as in docs/protocol.md, and `more`. Positions count UTF-16 units."""
     converted = results.problems(Locator(snapshot.layers, "utf-16"), problems)
     return _pretty({"problems": converted, **more})
 
 
 def as_sarif(snapshot: Checked, problems: Sequence[Problem]) -> str:
-    """A SARIF 2.1.0 log with one run; columns count code points from 1.
+    """Return a SARIF 2.1.0 log with one run. Columns count code points from 1.
 
     Paths beneath the source root are relative to it, as GitHub's code scanning requires; others, such as the
     user's own files, are absolute.
@@ -83,9 +83,10 @@ def as_sarif(snapshot: Checked, problems: Sequence[Problem]) -> str:
 
 
 def as_github(snapshot: Checked, problems: Sequence[Problem]) -> str:
-    """`::error file=…,line=…::message`; paths below the current directory are relative.
+    """Return a line `::error file=…,line=…::message` for each problem.
 
-    Escaped as GitHub's runner requires, after control characters are made visible.
+    Paths below the current directory are relative. The text is escaped as GitHub's runner requires, after
+    control characters are made visible.
     """
     lines = []
     for problem in problems:

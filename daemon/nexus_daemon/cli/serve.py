@@ -43,7 +43,7 @@ def arguments(command: "argparse.ArgumentParser") -> None:
 
 
 def run(options: "argparse.Namespace | None") -> int:
-    """Serve until the client leaves, which ends the process; or at a socket or port, until a signal."""
+    """Serve until the client leaves, which ends the process. At a socket or port, serve until a signal."""
     socket, port = getattr(options, "socket", None), getattr(options, "tcp", None)
     if socket is not None or port is not None:
         return _serve_directly(socket, port)

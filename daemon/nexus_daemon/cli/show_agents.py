@@ -1,4 +1,4 @@
-"""`nexus show --agent`: what an agent of a folder sees, and how that differs from another agent."""
+"""Runs `nexus show --agent`: what an agent of a folder sees, and how that differs from another agent."""
 
 import argparse
 import os
@@ -61,7 +61,7 @@ def arguments(command: argparse.ArgumentParser) -> None:
 
 
 def wrong_usage(options: argparse.Namespace) -> str | None:
-    """The message for options that exclude each other; None if they fit."""
+    """Return the message for options that exclude each other. None if they fit."""
     described = ", ".join(f"--{name}" for name in _DESCRIBING if getattr(options, name) is not None)
     if options.agent == MAIN and described:
         return f"--agent {MAIN} is the folder itself: leave out {described}, or name another agent."
@@ -73,7 +73,7 @@ def wrong_usage(options: argparse.Namespace) -> str | None:
 
 
 def view_of(options: argparse.Namespace) -> protocol.ViewAs | None:
-    """The agent to show; None: the folder itself."""
+    """Return the agent to show. None means the folder itself."""
     if options.agent == MAIN or not any((options.agent, options.role, options.folder, options.task)):
         return None
     cwd = None if options.folder is None else os.fspath(absolute(options.folder))
@@ -81,12 +81,12 @@ def view_of(options: argparse.Namespace) -> protocol.ViewAs | None:
 
 
 def other_view(options: argparse.Namespace) -> protocol.ViewAs | None:
-    """The agent that `--diff` compares with; None: the folder itself."""
+    """Return the agent that `--diff` compares with. None means the folder itself."""
     return None if options.diff == MAIN else protocol.ViewAs(agent_id=options.diff)
 
 
 def check_agent(client: FolderClient, view: protocol.ViewAs) -> None:
-    """RequestError unless somebody has described the agent: the settings, a file, or the command line."""
+    """Raise RequestError unless the agent is described by the settings, a file or the command line."""
     name = view.agent_id
     if name is None or any((view.cwd, view.role, view.task)):
         return
@@ -110,7 +110,7 @@ def print_difference(
     second_context: protocol.AssembledContext,
     options: argparse.Namespace,
 ) -> int:
-    """Print what only one of them sees, then a diff of the prompts; returns the exit code."""
+    """Print what only one of two agents sees, then a diff of the prompts; return the exit code."""
     from difflib import unified_diff  # only here, and slow to import
 
     from rich.text import Text
@@ -188,7 +188,7 @@ def _parts(assembled: protocol.AssembledContext) -> dict[str, _PromptPart]:
 def fragments_with_text(
     assembled: protocol.AssembledContext,
 ) -> Iterator[tuple[protocol.Fragment, str]]:
-    """The fragments of the prompt, each with its text."""
+    """Yield the fragments of the prompt, each with its text."""
     explanation = assembled.explanation
     assert explanation is not None  # noqa: S101 - a dry run has one
     lines = LineIndex(assembled.system_prompt)

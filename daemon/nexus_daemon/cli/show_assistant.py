@@ -1,4 +1,4 @@
-"""`nexus show --for`: what another assistant reads in a folder, and the table of who reads what."""
+"""Runs `nexus show --for`: what another assistant reads in a folder, and the table of who reads what."""
 
 import argparse
 import shlex
@@ -29,7 +29,7 @@ _BAR = 20
 
 
 def show_assistant(folder: Path, options: argparse.Namespace) -> int:
-    """Print what the options request; returns the exit code."""
+    """Print what the options request; return the exit code."""
     surroundings = surroundings_of(folder)
     if options.assistant == ALL:
         return _print_all(surroundings, options)

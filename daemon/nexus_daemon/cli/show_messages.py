@@ -1,4 +1,4 @@
-"""`nexus show --messages`: what a model is sent of a real conversation, what is cut and why.
+"""Runs `nexus show --messages`: what a model is sent of a real conversation, what is cut and why.
 
 The list has a line per message sent, and a line for the cut. In a pipe it is complete; on a terminal, the
 middle of a long list is left out.
@@ -50,11 +50,14 @@ LEAST_CACHED = 1_024
 
 
 class WrongUsage(Exception):  # noqa: N818 (what the user did, not what failed)
-    """Options that do not fit the file; the message says what fits."""
+    """Raised for options that do not fit the file. The message says what fits."""
 
 
 class Opened(NamedTuple):
-    """The conversation to print, what it is in words, and whether part of the file could not be read."""
+    """The conversation to print. `source` says in words what it is.
+
+    `partial` is true if a part of the file could not be read.
+    """
 
     conversation: Conversation
     source: str
@@ -64,8 +67,8 @@ class Opened(NamedTuple):
 def open_transcript(name: str, choice: str | None) -> Opened | None:
     """Read one conversation of a file: `choice` is its number, `all`, or None for the first.
 
-    The name `-` is standard input. Problems of the file are printed to standard error; None if nothing of it
-    could be read. WrongUsage for a file or a conversation that does not exist.
+    The name `-` is standard input. Problems of the file are printed to standard error. None if nothing of the
+    file could be read. WrongUsage for a file or a conversation that does not exist.
     """
     label = "standard input" if name == "-" else name
     if name == "-":
@@ -99,7 +102,7 @@ def open_transcript(name: str, choice: str | None) -> Opened | None:
 def print_sent(source: str, assembled: protocol.AssembledContext, *, is_own: bool) -> None:
     """Print what is sent, line by line, the cut in its place, and what was repaired.
 
-    `source` says what the conversation is; `is_own`: the system prompt is the conversation's own.
+    `source` says what the conversation is. If `is_own`, the system prompt is the conversation's own.
     """
     explanation = assembled.explanation
     assert explanation is not None  # noqa: S101 - a dry run has one

@@ -1,7 +1,7 @@
-"""`nexus show --session`, `--event`, `--tools` and `--memory`: the next turn of a stored conversation.
+"""Runs `nexus show --session`, `--event`, `--tools` and `--memory`: the next turn of a stored conversation.
 
-The conversation and the messages that wait stay as they are; no ledger is created. Events of a running
-daemon's bus are the only memory that is missing: they are nowhere else.
+The conversation and the messages that wait stay as they are; no ledger is created. Only one kind of memory is
+missing: events on the bus of a running daemon, which are nowhere else.
 """
 
 import argparse
@@ -45,7 +45,7 @@ def arguments(command: argparse.ArgumentParser) -> None:
 
 
 def wrong_usage(options: argparse.Namespace) -> str | None:
-    """The message for options that do not fit each other; None if they do."""
+    """Return the message for options that do not fit each other. None if they do."""
     if options.messages is not None and (options.session is not None or options.memory):
         option = "--memory" if options.session is None else "--session"
         return f"{option} is about a stored session, and --messages about a file: leave out one of them."
@@ -64,7 +64,10 @@ def wrong_usage(options: argparse.Namespace) -> str | None:
 
 
 def event_of(text: str | None) -> dict[str, Any] | None:
-    """The event of the command line; RequestError if it is not a JSON object."""
+    """Parse the event of the command line.
+
+    RequestError if it is not a JSON object; None if there is no event.
+    """
     if text is None:
         return None
     event = _json(text, "--event")
@@ -76,7 +79,7 @@ def event_of(text: str | None) -> dict[str, Any] | None:
 
 
 def tools_of(name: str | None) -> list[dict[str, Any]]:
-    """The tools of a file, `-` for standard input; RequestError if it is not a list of tools."""
+    """Read the tools of a file, or of standard input for `-`. RequestError if it is not a list of tools."""
     if name is None:
         return []
     label = "standard input" if name == "-" else name

@@ -34,7 +34,7 @@ exit codes: 0 success; 1 the skill does not exist, has no text or has an error; 
 
 
 class ListedSkill(msgspec.Struct, frozen=True):
-    """A SKILL.md of a folder. `tokens` are those of its text; None if it is not used."""
+    """A SKILL.md of a folder. `tokens` are those of its text, or None if it is not used."""
 
     name: str
     layer: str
@@ -87,7 +87,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def listed_skills(snapshot: Snapshot) -> Iterator[ListedSkill]:
-    """Every SKILL.md of a folder, those in use first."""
+    """Yield every SKILL.md of a folder, those in use first."""
     _, counter = model_of(snapshot, None)
     used_skills = {layer_skill.skill.path: layer_skill for layer_skill in snapshot.layers.skills}
     for layer_skill in snapshot.layers.skills:

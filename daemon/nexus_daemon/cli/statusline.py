@@ -30,7 +30,7 @@ cost of the session.
 
 
 def arguments(_: "argparse.ArgumentParser") -> None:
-    """There are none."""
+    """Add no arguments: there are none."""
 
 
 def run(_: "argparse.Namespace | None" = None) -> int:
@@ -47,7 +47,7 @@ def run(_: "argparse.Namespace | None" = None) -> int:
 
 
 def describe(status: object, *, now: float) -> str:
-    """The line for a status; `now` in seconds since 1970."""
+    """Return the line for a status of Claude Code. `now` is in seconds since 1970."""
     window, cache = _table(status, "context_window"), _table(status, "prompt_cache")
     usage = _table(window, "current_usage")
     cache_read, cache_written = (

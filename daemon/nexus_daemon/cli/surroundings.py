@@ -1,4 +1,4 @@
-"""Where the assistants of a command would run."""
+"""Tells where the assistants of a command would run."""
 
 from pathlib import Path
 
@@ -8,6 +8,6 @@ from nexus_daemon.cli import invocation
 
 
 def surroundings_of(folder: Path) -> Surroundings:
-    """Where an assistant would run, with the variables of the command's process."""
+    """Return where an assistant would run, with the variables of the command's process."""
     environ = invocation.current().environ
     return Surroundings(str(folder), user_home(environ), environ)

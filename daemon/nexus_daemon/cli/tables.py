@@ -1,4 +1,4 @@
-"""Tables and sentences: with colours and bars on a terminal, as plain text in a pipe."""
+"""Prints tables and sentences: with colours and bars on a terminal, as plain text in a pipe."""
 
 from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple
@@ -74,10 +74,11 @@ def print_sentence(out: Console, text: Text | str) -> None:
 
 
 class Column(NamedTuple):
-    """A column of a list. The columns of the least `worth` leave a narrow terminal, those without one never.
+    """A column of a list. If a terminal is too narrow, columns leave in the order of their `worth`.
 
-    The cells of a column with a `least` width may be cut down to that, and others never. Paths are cut at
-    their `start`. On a narrow terminal each word of the name has a line.
+    The least `worth` leaves first; a column without one never leaves. The cells of a column with a `least`
+    width may be cut down to that, all others are never cut. They are cut at the end named by `cut`. On a
+    narrow terminal each word of the name has a line.
     """
 
     name: str
@@ -90,12 +91,12 @@ class Column(NamedTuple):
 
     @property
     def full_width(self) -> int:
-        """The columns of a terminal that it takes uncut."""
+        """The width that the column takes uncut, in columns of a terminal."""
         return max(map(cell_len, (*self.name.split("\n"), self.footer, *self.cells)))
 
     @property
     def width(self) -> int:
-        """The columns of a terminal that it needs."""
+        """The least width that the column needs, in columns of a terminal."""
         return self.full_width if self.least is None else min(self.full_width, self.least)
 
 
@@ -154,7 +155,10 @@ def _cut(cell: str, width: int, side: Literal["start", "end"]) -> str:
 
 
 def print_layers(result: protocol.LayersResult, *, display_path: Callable[[str], str] = str) -> None:
-    """Print the layers with their files, then what was skipped and why. `display_path` shortens a path."""
+    """Print the layers with their files, then what was skipped and why.
+
+    `display_path` shortens a path.
+    """
     table = Table(box=box.SIMPLE_HEAD)
     table.add_column("layer", style="bold")
     table.add_column("file", overflow="fold")

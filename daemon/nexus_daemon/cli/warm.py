@@ -1,9 +1,9 @@
-"""Run a command in a thread of the daemon for another process: the same bytes and exit code as there.
+"""Runs a command in a thread of the daemon for another process: the same bytes and exit code as there.
 
 1. Only commands of `commands.WARM` run here. They read the disk, never the unsaved text of an editor.
-2. Where this process could not do exactly the same, the client runs the command: help and wrong usage, whose
-   layout is the interpreter's; another installation, time zone or encoding of the file system; a PATH that
-   depends on the working directory; a bug of Nexus, which is logged where it happens.
+2. The client runs the command itself where this process could not do exactly the same: help and wrong usage,
+   whose layout is the interpreter's; another installation, time zone or encoding of the file system; a PATH
+   that depends on the working directory; a bug of Nexus, which is logged where it happens.
 3. The streams are Python's, over frames instead of file descriptors, so that encoding, errors, line ends and
    the order of the two are the same.
 """
@@ -30,7 +30,10 @@ _ZONE = os.environ.get("TZ")
 
 
 def run_for(request: CommandRequest, send: Send) -> int | None:
-    """Run a command for another process, in this thread; as `command_runner.RunCommand`."""
+    """Run a command for another process in this thread, as `command_runner.RunCommand` requires.
+
+    Returns its exit code, or None if the client has to run it.
+    """
     if not (may_run_warm(request.arguments) and _is_alike(request)):
         return None
     frames = _Frames(send)

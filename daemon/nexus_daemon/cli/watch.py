@@ -46,7 +46,7 @@ def arguments(command: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print one report, or follow the session until it is interrupted."""
+    """Print one report, or follow the session until it is interrupted. Returns the exit code."""
     if not files.is_dir(str(absolute(options.folder))):
         output.complain("watch", f"{options.folder} is not a folder.")
         return 2
