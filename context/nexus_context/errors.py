@@ -31,21 +31,21 @@ class Span(NamedTuple):
 
 
 class Edit(msgspec.Struct, frozen=True):
-    """Replace `span` of the problem's file by `text`."""
+    """One change of a file: `span` is replaced by `text`."""
 
     span: Span
     text: str
 
 
 class Fix(msgspec.Struct, frozen=True):
-    """The one fix of a problem, shown as a quick fix."""
+    """The one fix of a problem, which editors show as a quick fix."""
 
     title: str
     edits: tuple[Edit, ...]
 
 
 class Related(msgspec.Struct, frozen=True):
-    """Another place that explains a problem."""
+    """Another place, which explains a problem."""
 
     path: str
     span: Span
@@ -55,10 +55,10 @@ class Related(msgspec.Struct, frozen=True):
 class Problem(msgspec.Struct, frozen=True):
     """One thing that is wrong with one file.
 
-    `path` is absolute; `span` is in code points of the file's decoded text (no BOM, line ends as they
-    are); `code` is `family.detail` with the families json, config, mcp, layer, prompt, skill, instructions
-    and assistant, or `internal` for a bug of Nexus in handling the file (`containment`); `message` says what
-    is wrong and what to do.
+    `path` is absolute. `span` is in code points of the file's decoded text (no BOM, line ends as they are).
+    `code` is `family.detail` with the families json, config, mcp, layer, prompt, skill, instructions and
+    assistant, or `internal` for a bug of Nexus in handling the file (`containment`). `message` says what is
+    wrong and what to do.
     """
 
     path: str
@@ -87,7 +87,7 @@ class RequestError(NexusError):
 
 
 class ContextOverflowError(RequestError):
-    """What must be sent does not fit the model's window, even if everything else is left out."""
+    """Raised if what must be sent does not fit the model's window, even if everything else is left out."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message, code="context-overflow")

@@ -29,7 +29,7 @@ from nexus_context.folder.snapshot import LoadInputs
 
 
 class ContextSources(msgspec.Struct, frozen=True):
-    """Where a context came from: directories of the layers, and files by kind in layer order."""
+    """Where a context came from: the directories of the layers, and the files of each kind in layer order."""
 
     global_dir: Path | None
     ancestor_dirs: tuple[Path, ...]

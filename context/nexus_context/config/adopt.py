@@ -40,7 +40,7 @@ class AdoptedServer(msgspec.Struct, frozen=True):
 
 
 class LeftServer(msgspec.Struct, frozen=True):
-    """A server, or a whole file if `name` is empty, that is not taken over, and why."""
+    """A server that is not taken over, and why. If `name` is empty, it is a whole file."""
 
     name: str
     path: str
@@ -48,7 +48,7 @@ class LeftServer(msgspec.Struct, frozen=True):
 
 
 class Adoption(msgspec.Struct, frozen=True):
-    """The text of the new file, and what it takes and leaves."""
+    """The text of the new file, the servers that it takes over, and those that it leaves."""
 
     text: str
     adopted: tuple[AdoptedServer, ...]

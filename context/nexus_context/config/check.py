@@ -126,13 +126,13 @@ def _node(pointer: Pointer) -> Node | None:
 
 @functools.cache
 def load_schema(path: str) -> Node:
-    """A schema of this package, read once."""
+    """Return a schema of this package, which is read once."""
     schema: Node = msgspec.json.decode(schema_text(path))
     return schema
 
 
 def schema_text(path: str) -> str:
-    """The text of a schema of this package. Raises NexusError if it is missing."""
+    """Return the text of a schema of this package. Raises NexusError if it is missing."""
     text = read_text(path, limit=JSON_LIMIT).text
     if text is None:
         raise NexusError(f"The installation is incomplete: {path} cannot be read. Install nexusd again.")

@@ -65,7 +65,7 @@ _BEARER = r"(?i)(?<=\bbearer )[ \t]*(\S{8,})"
 
 
 class CoveredText:
-    """The lines of a file as a frame of one problem may show them."""
+    """Gives the lines of a file as the frame of one problem may show them."""
 
     def __init__(self, problem: Problem, text: str, index: LineIndex, *, is_private: bool = False) -> None:
         self._index, self._span, self._is_private = index, problem.span, is_private

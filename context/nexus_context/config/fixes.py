@@ -99,7 +99,7 @@ def is_plain(name: str) -> bool:
 
 
 def quoted(name: str) -> str:
-    """The name as JSON text, cut if it is very long."""
+    """Return the name as JSON text, cut if it is very long."""
     return as_json(name if len(name) <= 80 else name[:77] + "...")
 
 

@@ -28,7 +28,7 @@ _NAME_CHARACTER = r"[^A-Za-z0-9]+"
 
 
 class FileFacts(msgspec.Struct, frozen=True):
-    """What a file's servers are checked against; relative paths start at `folder`, which is absolute."""
+    """What a file's servers are checked against. Relative paths start at `folder`, which is absolute."""
 
     folder: str
     environ: Mapping[str, str]
@@ -40,7 +40,7 @@ class FileFacts(msgspec.Struct, frozen=True):
 
 
 class ServerText(msgspec.Struct, frozen=True):
-    """One text of a server with its place; `name` is its variable, header or option."""
+    """One text of a server with its place. `name` is that of its variable, header or option, or empty."""
 
     pointer: Pointer
     text: str

@@ -62,7 +62,7 @@ class Provenance(msgspec.Struct, frozen=True, eq=False):
 
     @property
     def span(self) -> Span:
-        """The range of the value in its file, in code points; located on first use.
+        """The range of the value in its file, in code points. It is located on first use.
 
         Empty for a value that is not in a file, such as what an agent was granted.
         """

@@ -29,7 +29,7 @@ _WILD = re.compile(r"[*?[]")
 
 
 class Patterns:
-    """A list of patterns. `steps` counts the steps of comparing other patterns with it."""
+    """A list of patterns. `steps` counts the steps that comparing other patterns with it has taken."""
 
     def __init__(self, patterns: Iterable[str]) -> None:
         self.steps = 0

@@ -32,7 +32,7 @@ class ModelChoice(msgspec.Struct, frozen=True):
 
 
 def leaves_model_to_editor(effective: Effective) -> bool:
-    """Whether a picked model counts (rule 1)."""
+    """Whether the settings leave the model to the editor, so that a picked model counts (rule 1)."""
     return bool(effective.get(PROVIDER) == EDITOR)
 
 

@@ -16,7 +16,7 @@ _STEPS = 20_000  # of SQLite's virtual machine between two checks; about a milli
 
 
 class WorkCancelled(BaseException):
-    """The work was cancelled."""
+    """Raised in a thread whose work was cancelled."""
 
 
 class _Current(threading.local):

@@ -100,7 +100,7 @@ class FileRead(msgspec.Struct, frozen=True):
 
     @property
     def moved(self) -> bool:
-        """Whether the path led elsewhere by the time the file was opened."""
+        """Whether the path led to another place by the time the file was opened."""
         return bool(self.problems) and self.problems[0].code == MOVED
 
 
@@ -145,7 +145,7 @@ class RealFiles:
         self.close()
 
     def close(self) -> None:
-        """Close the directories; they are opened again when they are needed."""
+        """Close the directories. They are opened again when they are needed."""
         for descriptor in self._directories.values():
             _close(descriptor)
         self._directories.clear()
@@ -233,8 +233,8 @@ def decode(path: str, data: bytes) -> FileRead:
     """Decode a file's bytes by the rules for all files of a layer.
 
     A UTF-8 byte order mark is dropped with a warning; offsets count from after it. Bytes that are not UTF-8
-    and NULs make the file invalid. Line ends stay as they are; those other than LF get a hint
-    in files that can be in a prompt.
+    and NULs make the file invalid. Line ends stay as they are. Those other than LF get a hint in files that
+    can be in a prompt.
     """
     encoding = foreign_encoding(data)
     if encoding:
@@ -290,17 +290,17 @@ def real_path(path: str) -> str:
 
 
 def is_link(path: str) -> bool:
-    """Whether the path is a symbolic link; False for an impossible path."""
+    """Whether the path is a symbolic link. False if no file can have this path."""
     return os.path.islink(path)
 
 
 def is_dir(path: str) -> bool:
-    """Whether the path is a directory; False for an impossible path."""
+    """Whether the path is a directory. False if no file can have this path."""
     return os.path.isdir(path)
 
 
 def exists(path: str) -> bool:
-    """Whether the path exists, if only as a dangling symbolic link; False for an impossible path."""
+    """Whether the path exists, if only as a dangling symbolic link. False if no file can have this path."""
     return os.path.lexists(path)
 
 
@@ -317,7 +317,7 @@ def file_stamp(path: str) -> tuple[int, ...] | None:
 
 
 def is_executable(path: str) -> bool:
-    """Whether there is a regular file that its owner may execute, links followed."""
+    """Whether the path, with links followed, is a regular file that its owner may execute."""
     try:
         mode = os.stat(path).st_mode
     except (OSError, ValueError):

@@ -10,7 +10,7 @@ from nexus_context.errors import NexusError
 
 
 class NoStateDirectoryError(NexusError, OSError):
-    """There is no home directory, and $NEXUS_STATE is not set."""
+    """Raised if there is no home directory, and $NEXUS_STATE is not set."""
 
     def __init__(self) -> None:
         super().__init__(

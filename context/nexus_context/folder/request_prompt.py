@@ -19,9 +19,9 @@ from nexus_context.tokens.models import get_model_limits
 class PromptOptions(TypedDict, total=False):
     """What one request changes in the prompt.
 
-    `tools` are the request's, names with descriptions. `skip_skills` leaves out all skills; `skill_filter`
-    leaves out all but those that these names or patterns match. The prompt contains the texts of `skills`.
-    `timezone` is that of the date, in place of the settings'.
+    `tools` are the names and descriptions of the request's tools. `skip_skills` leaves out all skills;
+    `skill_filter` leaves out all but those that these names or patterns match. The prompt contains the texts
+    of `skills`. `timezone` is that of the date, in place of the settings'.
     """
 
     model: str | None
@@ -35,7 +35,7 @@ class PromptOptions(TypedDict, total=False):
 
 
 def prompt_for(snapshot: Snapshot, **options: Unpack[PromptOptions]) -> Prompt:
-    """The prompt of one request. It holds the date only with `datetime.placement = system`.
+    """Return the prompt of one request. It holds the date only with `datetime.placement = system`.
 
     Raises RequestError for an active skill that the folder does not have or the request leaves out.
     """

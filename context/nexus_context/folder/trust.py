@@ -18,7 +18,7 @@ NAME = os.path.join(
 
 
 class TrustedFolders(msgspec.Struct, frozen=True):
-    """The contents of the file: absolute paths without links, sorted."""
+    """The contents of the trust file: absolute paths without links, sorted."""
 
     folders: tuple[str, ...] = ()
 

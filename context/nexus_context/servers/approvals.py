@@ -39,7 +39,7 @@ class Approval(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Approvals(msgspec.Struct, frozen=True):
-    """The contents of the file: approvals by the hash of the launch."""
+    """The contents of the approvals file. `servers` maps the hash of a launch to its approval."""
 
     servers: dict[str, Approval] = {}
 

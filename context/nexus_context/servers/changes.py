@@ -30,7 +30,7 @@ _ORDERS = re.compile(
 
 
 class Word(msgspec.Struct, frozen=True):
-    """A stretch of a text: `kept`, `added` or `removed`."""
+    """A part of a text that was kept, added or removed."""
 
     text: str
     state: Literal["kept", "added", "removed"]
@@ -48,7 +48,7 @@ class DefinitionChange(msgspec.Struct, frozen=True):
 
 
 class Flag(msgspec.Struct, frozen=True):
-    """Something suspicious in a text for the model: hidden characters, or orders to it."""
+    """Something suspicious in a text for the model: hidden characters, or orders to the model."""
 
     suspicion: Suspicion
     place: str

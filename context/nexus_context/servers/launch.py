@@ -81,7 +81,7 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def hash(self) -> str:
-        """The SHA-256 of what would be started or reached (rules 1 and 3)."""
+        """The SHA-256 of what would be started or reached (rules 1 and 3), in hexadecimal."""
         if self.url:
             headers = dict(sorted(self.headers.items()))
             bound: object = {"transport": self.transport, "url": self.url, "headers": headers}

@@ -33,7 +33,7 @@ class LineIndex:
 
     @property
     def count(self) -> int:
-        """The number of lines; a text that ends with a line end has an empty last line."""
+        """The number of lines. A text that ends with a line end has an empty last line."""
         return len(self._starts)
 
     def position(self, offset: int) -> tuple[int, int]:
@@ -53,14 +53,17 @@ class LineIndex:
         return line, min(offset, self._end(line)) - starts[line]
 
     def before(self, offset: int, column: int) -> str:
-        """The text of an offset's line up to the offset; `column` is the one that `position` returned."""
+        """Return the text of an offset's line up to the offset.
+
+        `column` is the one that `position` returned for the offset.
+        """
         offset = min(max(offset, 0), len(self.text))
         if self.text[offset - 1 : offset + 1] == "\r\n":
             offset -= 1
         return self.text[offset - column : offset]
 
     def offset(self, line: int, column: int) -> int:
-        """Offset of a line and column, clamped to that line's end and to the text."""
+        """Return the offset of a line and column, clamped to that line's end and to the text."""
         if line < 0:
             return 0
         if line >= len(self._starts):
@@ -68,7 +71,7 @@ class LineIndex:
         return min(self._starts[line] + max(column, 0), self._end(line))
 
     def line(self, number: int) -> str:
-        """Text of a line without its line end; IndexError if there is no such line."""
+        """Return the text of a line without its line end. IndexError if there is no such line."""
         if not 0 <= number < len(self._starts):
             raise IndexError(f"line {number} of a text with {len(self._starts)} lines")
         return self.text[self._starts[number] : self._end(number)]

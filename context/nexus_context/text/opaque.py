@@ -60,7 +60,10 @@ def _is_random(piece: str) -> bool:
 
 
 def is_example(value: str) -> bool:
-    """Whether documentation writes such a value in place of a credential: `password`, `my-access-token-1`."""
+    """Whether documentation writes such a value in place of a credential.
+
+    Examples are `password` and `my-access-token-1`.
+    """
     if len(value) > _MOST:
         return False
     patterns = (_CONSTANT, _NAMED)

@@ -173,7 +173,7 @@ def says_secret(name: str) -> bool:
 
 
 def is_secret_place(pointer: Sequence[str | int]) -> bool:
-    """Whether the value at a path of keys is secret by its place, whatever it looks like."""
+    """Whether a path of keys leads to a value that is secret whatever it looks like."""
     return _stands_for_server(pointer) or any(
         _bare(step) in SECRET_KEYS or says_secret(step) for step in pointer if isinstance(step, str)
     )
@@ -280,7 +280,7 @@ def _can_be_secret(match: re.Match[str], mark: str, text_before: str) -> bool:
 def redact_prose(line: str) -> str:
     """Cover secrets in a line of prose or of a script: those of `redact`, and more.
 
-    Also covered: what follows a secret name, all of an address but its host and path, the default of a
+    It also covers what follows a secret name, all of an address but its host and path, the default of a
     reference, and long keys.
     """
     spans = [Span(*match.span(1)) for match in re.finditer(_DEFAULT, line)]

@@ -88,7 +88,7 @@ class FolderClient:
         self._runner.run(save_tokens(environ, name, key) if key else _forgotten(delete_tokens(environ, name)))
 
     def use_provider(self, target: "Target") -> None:
-        """Use this provider instead of the one in the settings."""
+        """Let this provider answer chats, instead of the one in the settings."""
         self._connection.provider = target
 
     def is_trusted(self) -> bool:
@@ -133,7 +133,7 @@ class FolderClient:
 
 @contextmanager
 def reading(command: str, folder: Path) -> Iterator[FolderClient]:
-    """Return a client of a daemon with the folder, to read what the daemon knows.
+    """Open a client of a daemon with the folder for a `with` block, to read what the daemon knows.
 
     At the end, notices about the ledger are printed in the name of the `command`.
     """
@@ -160,10 +160,10 @@ def answer(
 
 @contextmanager
 def writing(command: str, folder: str, editor: NexusServer | None = None) -> Iterator[FolderClient]:
-    """Return a client of a daemon with the folder, to change its conversations. LedgerError by rule 2.
+    """Open a client of a daemon with the folder for a `with` block, to change its conversations.
 
-    The folder need not exist any more. `command` is named in notices. `editor` takes notifications and
-    answers questions; if it is None, nobody does.
+    LedgerError by rule 2. The folder need not exist any more. `command` is named in notices. `editor` takes
+    notifications and answers questions; if it is None, nobody does.
     """
     path = absolute(folder)
     check_settings(read(path), writes=True)

@@ -40,9 +40,9 @@ class AgentChecks(NamedTuple):
 
 
 def check_agents(folder: Snapshot, inputs: LoadInputs, *, only: str | None = None) -> AgentChecks:
-    """Check a folder and its agents, or `only` one of them, or only MAIN.
+    """Check a folder and its agents. With `only`, check one agent, or the folder itself for MAIN.
 
-    `folder` is its snapshot without an agent. RequestError if there is no such agent.
+    `folder` is the folder's snapshot without an agent. RequestError if there is no such agent.
     """
     names, unread = _defined(folder)
     if only is not None and only not in (MAIN, *names):

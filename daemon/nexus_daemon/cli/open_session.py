@@ -40,7 +40,10 @@ def ledger_for(snapshot: Snapshot, *, writes: bool = False) -> Iterator[Ledger]:
 
 
 def accept(snapshot: Snapshot, replacement: str | None) -> tuple[str, str | None]:
-    """Accept the ledger as complete, or replace it with another file; see `ledger.opening.accept`."""
+    """Accept the ledger as complete, or replace it with another file.
+
+    Returns the path of the ledger, and where the previous one was moved to; see `ledger.opening.accept`.
+    """
     check_settings(snapshot, writes=True)
     return opening.accept(snapshot.effective.get("/ledger/path"), invocation.current().environ, replacement)
 

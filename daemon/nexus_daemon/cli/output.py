@@ -133,7 +133,7 @@ def pause(seconds: float, until: int | None = None) -> bool:
 
 
 def can_ask() -> bool:
-    """Whether a person reads standard error and can answer."""
+    """Whether a person can be asked: standard input and standard error are a terminal."""
     return all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stderr))
 
 
@@ -246,7 +246,7 @@ def guarded() -> Iterator[None]:
 
 
 def replace_unencodable() -> None:
-    """Print `?` for characters that the terminal's encoding lacks."""
+    """Let standard output and error print `?` for characters that the terminal's encoding lacks."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")

@@ -1,4 +1,4 @@
-"""Formats problems for machines: JSON in the protocol's shape, SARIF 2.1.0, and GitHub's workflow commands."""
+"""Formats problems for machines: JSON in the protocol's shape, SARIF 2.1.0, GitHub's workflow commands."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path

@@ -34,7 +34,7 @@ def arguments(_: "argparse.ArgumentParser") -> None:
 
 
 def run(_: "argparse.Namespace | None" = None) -> int:
-    """Read the JSON of Claude Code from standard input, and print the line."""
+    """Read the JSON of Claude Code from standard input, and print the line. Always returns 0."""
     try:
         data = sys.stdin.buffer.read(MOST_BYTES)
         line = describe(json.loads(data), now=time.time())

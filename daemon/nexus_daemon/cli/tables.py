@@ -69,7 +69,7 @@ def print_overflow(usage: protocol.TokenUsage) -> None:
 
 
 def print_sentence(out: Console, text: Text | str) -> None:
-    """Print a sentence: words wrapped on a terminal, one line in a pipe."""
+    """Print a sentence. On a terminal its words are wrapped; in a pipe it is one line."""
     out.print(Text(text) if isinstance(text, str) else text, soft_wrap=not out.is_terminal)
 
 

@@ -70,7 +70,7 @@ def agent_problems(
     places: Sequence[LayerPlace],
     servers: Sequence[McpServer],
 ) -> Iterator[Problem]:
-    """Check the agents of the settings; problems point at the exact values."""
+    """Check the agents of the settings. The problems point at the exact values."""
     agents = effective.get("/agents")
     if not isinstance(agents, dict) or not agents:
         return

@@ -105,9 +105,9 @@ class Skipped(msgspec.Struct, frozen=True):
 class Reach(msgspec.Struct, frozen=True):
     """Where instruction files are looked for.
 
-    `directories` are those of the opened folder, then those above it up to its repository's root, each with
-    its height above the folder. Instruction files are read up to the height `depth`, but not from `stop`
-    upwards.
+    `directories` are those of the opened folder, then those above it, each with its height above the folder.
+    They reach up to the root of its repository, and further if ancestors are read. Instruction files are read
+    up to the height `depth`, but not from `stop` upwards.
     """
 
     directories: tuple[tuple[str, int], ...] = ()
@@ -187,10 +187,10 @@ class Remarks(msgspec.Struct, frozen=True):
 
 
 class AgentRemarks(msgspec.Struct, frozen=True):
-    """The problems of the agents of these settings, except those of their directories.
+    """The problems of the agents of the settings `effective`, except those of their directories.
 
-    `present` tells for each merged document whether it is the file's present text; `servers` are the names of
-    the MCP servers; `layers` are the reported layers.
+    `present` tells for each merged document whether it is the file's present text. `servers` are the names of
+    the MCP servers. `layers` are those whose values are reported.
     """
 
     effective: Effective
@@ -201,7 +201,7 @@ class AgentRemarks(msgspec.Struct, frozen=True):
 
 
 class LoadMemory(msgspec.Struct, frozen=True):
-    """State that a load leaves for the next one, by path, and the merged settings. Immutable once built."""
+    """What a load leaves for the next one, mostly by path. It does not change once it is built."""
 
     reads: dict[str, FileRead] = {}
     documents: dict[str, JsonDocument] = {}

@@ -61,9 +61,10 @@ class LayerInputs(msgspec.Struct, frozen=True, kw_only=True):
     `home` is the global directory (`~/.nexus3`); the walk upwards ends at `user_home`. MCP servers would
     start with `environ`, and `which` resolves their commands to absolute paths. `overlays` maps absolute
     paths to unsaved text, which wins over the disk. `agent` names the agent that the folder is read for:
-    `AGENT.<agent>.md` is its definition where a layer has one. `root` is the opened folder that contains the
-    folder; None if they are the same. `choice` is the model that the user picked in the editor. Without
-    `of_user` the user's own files do not count, so that the layers are what the workspace alone says.
+    `AGENT.<agent>.md` is its definition if a layer has one. `root` is the opened folder that contains the
+    folder, or None if they are the same. `choice` is the model that the user picked in the editor. If
+    `of_user` is false, the user's own files do not count, so that the layers are what the workspace alone
+    says.
     """
 
     home: str

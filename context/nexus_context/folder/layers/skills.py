@@ -423,9 +423,9 @@ def list_skill_directory(
 
 
 def examine_inside(directory: str, real: str, files: RealFiles) -> Listing:
-    """Find files that look like skills in a directory without SKILL.md, as paths relative to it.
+    """Find files that look like skills in a directory without SKILL.md. Their paths are relative to it.
 
-    `real` is its path with links resolved.
+    `real` is the path of the directory with links resolved.
     """
     entries = files.list_directory(real, MAX_INSIDE + 1) or ()
     if len(entries) > MAX_INSIDE:

@@ -355,7 +355,7 @@ class Reading:
         return JsonFile(path, "stale", read.text, good)
 
     def is_as_read(self, path: str) -> bool:
-        """Whether a JSON file's present text is the one in force."""
+        """Whether the present text of a JSON file is the one in force."""
         return path in self.good and self.documents.get(path) is self.good[path]
 
     def is_present(self, origin: Provenance) -> bool:

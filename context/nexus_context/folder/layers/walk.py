@@ -88,7 +88,7 @@ class LayerPlace(msgspec.Struct, frozen=True):
 
     @property
     def tree(self) -> str:
-        """The directory that must contain everything that its files name."""
+        """The directory that must contain everything that the place's files name."""
         return self.opened or self.directory
 
 
@@ -283,7 +283,7 @@ _TAKE_OVER = "Make it your own and let nobody else write to it (chown, chmod go-
 
 
 def within(real: str, real_root: str) -> bool:
-    """Whether a real path is `real_root` or lies under it, by whole path components."""
+    """Whether a real path is `real_root` or lies under it. Whole names are compared."""
     real, real_root = os.path.normcase(real), os.path.normcase(real_root)
     return real == real_root or real.startswith(real_root.rstrip(os.sep) + os.sep)
 

@@ -92,7 +92,7 @@ def paths_of(blocks: Iterable[Block | PromptSection]) -> Iterator[str]:
 
 
 def blocks_of(generations: Iterable[Generation]) -> Iterator[Block]:
-    """All blocks of some generations."""
+    """Yield all blocks of some generations."""
     for generation in generations:
         yield from generation.bootstrap
         yield from generation.blocks

@@ -32,7 +32,7 @@ _SELECTORS = re.compile("[\ufe00-\ufe0f\U000e0100-\U000e01ef]")
 class Host(msgspec.Struct, frozen=True):
     """What a host reports about itself.
 
-    `system`, `node`, `release` and `machine` are those of uname; `version` is the macOS version, the Windows
+    `system`, `node`, `release` and `machine` are those of uname. `version` is the macOS version, the Windows
     build ("10.0.22631") or the text of os-release. Each may be empty.
     """
 

@@ -12,9 +12,9 @@ _HEADING = re.compile(r"^ {0,3}(#{1,6})(?=[ \t]|$)([^\r\n]*)", re.MULTILINE)
 
 
 class Heading(msgspec.Struct, frozen=True):
-    """A line that begins with `#`, outside of code and comments.
+    """A line that begins with `#`, outside of code and comments. `level` is 1 to 6.
 
-    `section` reaches from the line to the next heading of this level or above. `level` is 1 to 6.
+    `section` reaches from the line to the next heading of this level or above.
     """
 
     level: int

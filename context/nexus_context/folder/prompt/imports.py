@@ -68,13 +68,12 @@ class Import(NamedTuple):
 
 
 class Imports:
-    """The imports of one prompt, in all its instruction files.
+    """The imports of one prompt, in all its instruction files. Each `expand_imports` adds to them.
 
-    `read` returns a file's text, unsaved text first; `user_home` is the meaning of `~`. `included` are the
-    real paths in the prompt; `inherited` are those of them that another agent brought. `texts` are the
-    prompt's texts by path. `dropped` are paths that were read and not used; `refused` are existing ones that
-    must not be read. `followed` are the imports in the prompt, each after that of its importing file. All
-    grow with each `expand_imports`.
+    `read` returns a file's text, unsaved text first; `user_home` is what `~` means. `included` are the real
+    paths in the prompt; `inherited` are those of them that another agent brought. `texts` are the prompt's
+    texts by path. `dropped` are paths that were read and not used; `refused` are existing ones that must not
+    be read. `followed` are the imports in the prompt, each after that of its importing file.
     """
 
     def __init__(self, read: Callable[[str], FileRead], user_home: str, real_path: RealPath) -> None:
@@ -132,7 +131,7 @@ def expand_imports(
 
 
 def read_import(imports: Imports, layer: Layer, path: str) -> FileRead | ImportRefusal:
-    """Read a file for the prompt on behalf of a layer that may name its path, or tell why it is left out."""
+    """Read a file for the prompt on behalf of a layer that may name its path, or say why it is left out."""
     real = imports.real_path(path)
     reason = _forbidden(imports, layer, path)
     if reason is not None:

@@ -19,23 +19,26 @@ _Value = TypeVar("_Value")
 
 
 class TextSlice(NamedTuple):
-    """A part of a text, cut out only when needed: a text caches its hash, a slice would not."""
+    """A part of a text.
+
+    It is cut out only when needed, since a text caches its hash, and a slice would not.
+    """
 
     text: str
     span: Span
 
     def cut(self) -> str:
-        """The part as a text."""
+        """Return the part as a text."""
         return self.text[self.span.start : self.span.end]
 
 
 def whole(text: str) -> TextSlice:
-    """All of a text."""
+    """Return all of a text as a slice."""
     return TextSlice(text, Span(0, len(text)))
 
 
 class TextMemo(Generic[_Value]):
-    """Cached values of parts of texts."""
+    """Caches values of parts of texts."""
 
     def __init__(self) -> None:
         self._young: dict[Hashable, _Value] = {}

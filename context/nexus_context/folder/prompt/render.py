@@ -41,10 +41,10 @@ class Fragment(msgspec.Struct, frozen=True):
 
     `section` is the kind of a bootstrap file (agent, soul, identity, user-identity, context), or layers,
     capabilities, skills, tools, additional, environment, active, mcp, date, custom, subagent (what an agent
-    has of its own, and of those between it and the folder) or role; `title` its heading.
-    `path` is None for text of the request. `source` is a range of the file's text. If `verbatim`, the
-    prompt's text is that range with its line ends as `\\n`; else it is made from what stands there, and
-    an empty range stands for a place or the file as a whole.
+    has of its own, and of those between it and the folder) or role. `title` is its heading. `path` is None
+    for text of the request. `source` is a range of the file's text. If `verbatim`, the prompt's text is that
+    range with its line ends as `\\n`. Otherwise it is made from what stands there, and an empty range stands
+    for a place or the file as a whole.
     """
 
     section: str
@@ -57,7 +57,7 @@ class Fragment(msgspec.Struct, frozen=True):
 
 
 class Prompt(msgspec.Struct, frozen=True):
-    """The system prompt. `fragments` tile `text`."""
+    """The system prompt. `fragments` cover all of `text`, in order and without overlap."""
 
     text: str
     fragments: tuple[Fragment, ...]

@@ -74,8 +74,8 @@ class PromptFacts(msgspec.Struct, frozen=True):
     """What a request or the model registry adds to the settings. `window` is in tokens.
 
     `skip_skills` leaves out all skills; `skill_filter` leaves out all but those that these names or patterns
-    match. `timezone` replaces that of the settings. `skills` names the active ones. `tools` are those of
-    the request, by name and description.
+    match. `timezone` replaces that of the settings. `skills` names the active ones. `tools` are the names and
+    descriptions of the request's tools.
     """
 
     model: str | None = None
@@ -93,7 +93,7 @@ NO_FACTS = PromptFacts()
 
 
 class Part(NamedTuple):
-    """A run of pieces under one title; `section` and `title` are not for the model."""
+    """A run of pieces under one title. `section` and `title` are not for the model."""
 
     section: str
     layer: str | None
@@ -119,7 +119,7 @@ def join_groups(groups: Iterable[list[Part]], separator: str) -> list[Part]:
 
 
 def layered(contents: PromptContents | Generation) -> list[Part]:
-    """`# System Configuration` and the files of each layer under the layer's heading."""
+    """Return `# System Configuration` and the files of each layer under the layer's heading."""
     groups: list[list[Part]] = []
     for _, blocks in groupby(contents.blocks, key=lambda block: id(block.layer)):
         of_layer = list(blocks)
@@ -145,7 +145,7 @@ def additional(text: str | None) -> list[Part]:
 
 
 def environment(folder: str, host: Environment) -> list[Part]:
-    """The host and the folder."""
+    """Return the section about the host and the folder."""
     values = {
         "host": _plain(host.host),
         "os": _plain(host.os),
@@ -158,7 +158,7 @@ def environment(folder: str, host: Environment) -> list[Part]:
 
 
 def active(effective: Effective, facts: PromptFacts) -> list[Part]:
-    """The settings that the model should know: model, window, permission level."""
+    """Return the settings that the model should know: model, window, permission level."""
     configured = effective.get("/provider/model")
     model = facts.model or configured
     limited = effective.get("/context/max_tokens") is not None
@@ -202,7 +202,7 @@ def date(effective: Effective, now: datetime | None, zone: str | None = None) ->
 
 
 def custom(section: PromptSection) -> list[Part]:
-    """A custom section of the user."""
+    """Return a custom section of the user."""
     name = [Piece(one_line(section.name), section.path, section.span)]
     filled = texts.fill("custom", {"name": name, "content": section.pieces})
     pieces = texts.retraced(filled, "custom", section.path, Span(section.span.start, section.span.start))
@@ -217,7 +217,7 @@ def _block(block: Block, *, headed: bool) -> list[Part]:
 
 
 def bootstrap_file(block: Block) -> list[Part]:
-    """A bootstrap file under the heading of its kind."""
+    """Return a bootstrap file under the heading of its kind."""
     name = f"bootstrap_{block.kind}"
     heading = texts.retraced(texts.fill(name, {}), name, block.path)
     title = texts.text(name).lstrip("# ")
@@ -226,7 +226,7 @@ def bootstrap_file(block: Block) -> list[Part]:
 
 
 def sourced(block: Block) -> list[Piece]:
-    """The text of a file after a line with its path, or with the note that it ships with Nexus."""
+    """Return the text of a file after a line with its path, or with the note that it ships with Nexus."""
     location = SHIPPED if block.layer.name == DEFAULTS else _one_line(block.path)
     path = [Piece(location, block.path)]
     filled = texts.fill("source", {"path": path, "content": block.pieces})

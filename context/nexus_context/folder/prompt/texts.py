@@ -45,8 +45,8 @@ _DIRECTIVES = {
 class Piece(NamedTuple):
     """A part of the prompt and where it came from.
 
-    `verbatim`: `text` is that file's `source` range with its line ends as `\\n`. Otherwise `text` is derived
-    from what stands there (a setting's value, a table row, a heading for the file).
+    If `verbatim`, `text` is that file's `source` range with its line ends as `\\n`. Otherwise `text` is
+    derived from what stands there (a setting's value, a table row, a heading for the file).
     """
 
     text: str
@@ -101,12 +101,12 @@ def retraced(pieces: Iterable[Piece], name: str, path: str, source: Span = NOWHE
 
 
 def cut(path: str, content: str, span: Span) -> Piece:
-    """The verbatim piece of a file's text, its line ends as `\\n`."""
+    """Return the verbatim piece of a file's text, with its line ends as `\\n`."""
     return Piece(unix_lines(content[span.start : span.end]), path, span, True)
 
 
 def unix_lines(content: str) -> str:
-    """The text with `\\r\\n` and `\\r` as `\\n`."""
+    """Return the text with `\\r\\n` and `\\r` as `\\n`."""
     return content.replace("\r\n", "\n").replace("\r", "\n") if "\r" in content else content
 
 
@@ -135,7 +135,7 @@ def moment(now: datetime, settings: Mapping[str, Any], *, zone: str | None = Non
 
 
 def is_zone(name: str) -> bool:
-    """Whether this is `local` or the IANA name of a time zone."""
+    """Whether a name is `local` or the IANA name of a time zone."""
     return name == "local" or _zone(name) is not None
 
 

@@ -32,7 +32,7 @@ _CODE = "skill.front-matter"
 
 
 class Node(NamedTuple):
-    """One value: a text, or a list (`items`), or an object (`members`)."""
+    """One value: a text, a list (`items`) or an object (`members`)."""
 
     span: Span
     text: str | None = None
@@ -41,7 +41,7 @@ class Node(NamedTuple):
 
 
 class Member(NamedTuple):
-    """A field and its value; `span` is the name's."""
+    """A field and its value. `span` is the range of the field's name."""
 
     name: str
     span: Span

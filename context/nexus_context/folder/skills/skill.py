@@ -51,7 +51,7 @@ class Skill(msgspec.Struct, frozen=True):
     """A skill that can be used. The spans and `body` are ranges of the text of `path`.
 
     `name`, `description` and each of `examples` are on one line. `tools_span` and `examples_span` are the
-    ranges of `allowed_tools` and `examples`, empty without them.
+    ranges of `allowed_tools` and `examples`, and empty if there are none.
     """
 
     path: str

@@ -110,7 +110,7 @@ class JsonDocument:
 
 
 def parse(path: str, text: str) -> JsonDocument:
-    """Parse plain JSON (RFC 8259); never raises, and reports every error of the text.
+    """Parse plain JSON (RFC 8259). Never raises, and reports every error of the text.
 
     Valid text is decoded by the C decoder. Text with errors, duplicate keys, or numbers out of range goes
     through the scanner, which also records all locations. Text of more than MOST_VALUES values is not read.
@@ -162,7 +162,7 @@ def has_escaped_halves(text: str) -> bool:
 
 
 def count_members(value: Any, deepest: int) -> int | None:
-    """Count the members of all objects in a value; None if it is nested more than `deepest` levels deep."""
+    """Count the members of all objects in a value. None if it is nested more than `deepest` levels deep."""
     members = 0
     level = [value] if type(value) in _CONTAINERS else []
     for _ in range(deepest):

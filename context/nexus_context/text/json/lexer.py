@@ -64,7 +64,7 @@ class BareKey(NamedTuple):
 
 
 def read_comment(text: str, start: int, gap: int, last_end: int) -> TokenProblem | None:
-    """The comment at `start`, or None; `gap` is the offset where the white space before it begins.
+    """Return the comment at `start` as a problem, or None. The white space before it begins at `gap`.
 
     `last_end` is the offset of the last `*/` of the text; a `/*` after it ends with its line.
     """
@@ -79,7 +79,7 @@ def read_comment(text: str, start: int, gap: int, last_end: int) -> TokenProblem
 
 
 def read_space(text: str, start: int) -> TokenProblem | None:
-    """The characters at `start` that are blank or invisible but not JSON white space, or None."""
+    """Return the characters at `start` that are blank or invisible but not JSON white space, or None."""
     end = start
     while (
         end < len(text)
@@ -96,7 +96,7 @@ def read_space(text: str, start: int) -> TokenProblem | None:
 
 
 def read_key(text: str, start: int) -> BareKey | None:
-    """The key at `start` without quotes or opening quote; None if no colon (or `=`) follows."""
+    """Return the key at `start` without quotes or opening quote. None if no colon (or `=`) follows."""
     match = _KEY.match(text, start)
     if not match:
         return None
@@ -115,7 +115,7 @@ def read_key(text: str, start: int) -> BareKey | None:
 
 
 def read_value(text: str, start: int) -> Token:
-    """The bare words at `start`, where a value is expected; at least one character."""
+    """Return the bare words at `start`, where a value is expected. They have at least one character."""
     unopened = _UNOPENED.match(text, start)
     if unopened:
         end = unopened.end()
@@ -146,7 +146,7 @@ def read_value(text: str, start: int) -> Token:
 
 
 def read_number(source: str) -> int | float | None:
-    """Value of a JSON number; None if it is out of range: infinite, or an integer that is too long."""
+    """Return the value of a JSON number. None if it is infinite, or an integer that is too long."""
     if len(source) < 18 and source.lstrip("-").isdigit():
         return int(source)
     try:
@@ -159,7 +159,7 @@ def read_number(source: str) -> int | float | None:
 
 
 def count_unopened(text: str) -> dict[str, int]:
-    """How many more closing brackets of each kind a text has than opening ones."""
+    """Return how many more closing brackets of each kind a text has than opening ones."""
     brackets = _NO_BRACKETS.sub("", text)
     return {closer: brackets.count(closer) - brackets.count(opener) for opener, closer in ("{}", "[]")}
 

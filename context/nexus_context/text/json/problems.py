@@ -33,7 +33,7 @@ _ESCAPED_SURROGATE = (
 
 
 class TokenProblem(NamedTuple):
-    """An error inside a token, which does not know its file."""
+    """An error inside a token. It does not know its file."""
 
     start: int
     end: int
@@ -43,12 +43,12 @@ class TokenProblem(NamedTuple):
 
 
 def replace(title: str, start: int, end: int, text: str) -> Fix:
-    """A fix of one edit."""
+    """Return a fix of one edit."""
     return Fix(title, (Edit(Span(start, end), text),))
 
 
 def printable(source: str, limit: int = 40) -> str:
-    """Source text as a message can quote it: short, on one line, without invisible characters."""
+    """Return source text as a message can quote it: short, on one line, without invisible characters."""
     text = source if len(source) <= limit else source[: limit - 1] + "…"
     return "".join(character if character.isprintable() else f"\\u{ord(character):04x}" for character in text)
 
@@ -59,7 +59,7 @@ def has_surrogate(text: str) -> bool:
 
 
 class Problems:
-    """Collects the problems of one file; those past the limit are only counted."""
+    """Collects the problems of one file. Those past the limit are only counted."""
 
     __slots__ = ("_extra", "_items", "_path", "_worst", "errors")
 
@@ -72,7 +72,7 @@ class Problems:
 
     @property
     def full(self) -> bool:
-        """Whether further problems are only counted; there is no need to work out a fix for them."""
+        """Whether further problems are only counted. There is no need then to work out a fix for them."""
         return len(self._items) >= MOST_PROBLEMS
 
     def add(
@@ -86,7 +86,7 @@ class Problems:
         severity: Severity = Severity.ERROR,
         related: tuple[tuple[int, int, str], ...] = (),
     ) -> None:
-        """Report one problem at `text[start:end]`; `related` are places (start, end, message)."""
+        """Report one problem at `text[start:end]`. `related` are places as (start, end, message)."""
         self.errors += severity is Severity.ERROR
         if self.full:
             self._extra += 1
@@ -122,7 +122,7 @@ class Problems:
         self.add(start, start + 1, "trailing-comma", message, fix=fix)
 
     def add_missing_comma(self, start: int, end: int, at: int) -> None:
-        """Report that a comma is missing before `text[start:end]`; it belongs at the offset `at`."""
+        """Report that a comma is missing before `text[start:end]`. It belongs at the offset `at`."""
         message = f"{COMMA_EXPECTED}: write a comma before this."
         self.add(start, end, "missing-comma", message, fix=replace("Insert a comma", at, at, ","))
 
@@ -137,12 +137,12 @@ class Problems:
         self.add(start, end, "missing-colon", f"{COLON_EXPECTED}, not '{source}'.", fix=fix)
 
     def add_missing_colon(self, start: int, end: int, at: int) -> None:
-        """Report that a colon is missing before a value; it belongs at the offset `at`."""
+        """Report that a colon is missing before a value. It belongs at the offset `at`."""
         message = f"{COLON_EXPECTED}: write a colon after the property name."
         self.add(start, end, "missing-colon", message, fix=replace("Insert a colon", at, at, ":"))
 
     def add_missing_member_value(self, start: int, end: int, *, colon: bool) -> None:
-        """Report that a key has no value, and `colon`: not even a colon."""
+        """Report that a key has no value. If `colon` is true, its colon is missing, too."""
         if colon:
             message = f"{COLON_EXPECTED}: write a colon and a value after the property name."
             self.add(start, end, "missing-colon", message)
@@ -187,12 +187,15 @@ class Problems:
         )
 
     def add_unclosed(self, start: int, closer: str, edit: Edit) -> None:
-        """Report an opening bracket that is never closed; the edit closes it."""
+        """Report an opening bracket that is never closed. `edit` closes it."""
         message = f"'{_OPENERS[closer]}' was never closed: write '{closer}'."
         self.add(start, start + 1, "unclosed", message, fix=Fix(f"Insert {closer}", (edit,)))
 
     def add_unclosed_at_end(self, openers: Sequence[int], closers: str, start: int, end: int) -> None:
-        """Report the brackets open at the end, innermost first; `closers` replace `start` to `end`."""
+        """Report the brackets that are open at the end, innermost first.
+
+        `closers` replace the text from `start` to `end`.
+        """
         innermost = openers[0]
         message = f"'{_OPENERS[closers[0]]}' was never closed: write '{printable(closers)}' at the end."
         related = tuple((opener, opener + 1, "This one is not closed either.") for opener in openers[1:4])
@@ -200,19 +203,22 @@ class Problems:
         self.add(innermost, innermost + 1, "unclosed", message, fix=fix, related=related)
 
     def add_unescaped_quotes(self, start: int, end: int, quotes: Sequence[int]) -> None:
-        """Report quotes, at these offsets, inside of what is meant as one string."""
+        """Report the quotes at these offsets, inside of what is meant as one string."""
         fix = Fix("Escape the quotes", tuple(Edit(Span(at, at), "\\") for at in quotes))
         message = "Unescaped double quotes inside a string: write a backslash before each."
         self.add(start, end, "unescaped-quote", message, fix=fix)
 
     def add_extra_data(self, start: int, end: int, *, fixable: bool) -> None:
-        """Report text after the end of the value; `fixable` if removing it loses nothing."""
+        """Report text after the end of the value. It is `fixable` if removing it loses nothing."""
         message = "Extra data after the end of the value: remove it, or put all into one object."
         fix = replace("Remove it", start, end, "") if fixable else None
         self.add(start, end, "extra-data", message, fix=fix)
 
     def replace_surrogates(self, text: str, start: int, end: int, value: str) -> str:
-        """The value of the string `text[start:end]` with U+FFFD for each lone surrogate; warns about each."""
+        """Return the string `value` of `text[start:end]` with U+FFFD for each lone surrogate.
+
+        Warns about each.
+        """
         halves = re.compile(_ESCAPED_SURROGATE).finditer(text, start, end)
         for half in halves:
             if self.full:
@@ -232,7 +238,7 @@ class Problems:
         return re.sub(_SURROGATE, "\ufffd", value)
 
     def result(self) -> tuple[Problem, ...]:
-        """All problems by position, followed by one that counts the rest."""
+        """Return all problems by position, followed by one that counts the rest."""
         items = sorted(self._items, key=lambda problem: problem.span)
         if self._extra:
             count = f"{self._extra:,}" if self.errors < MOST_ERRORS else f"at least {self._extra:,}"

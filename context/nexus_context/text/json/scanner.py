@@ -58,7 +58,7 @@ class Scan(NamedTuple):
 
 
 def scan(path: str, text: str) -> Scan:
-    """Scan any text; never raises. Takes time in proportion to its length."""
+    """Scan any text. Never raises; takes time in proportion to the text's length."""
     scanner = _Scanner(path, text)
     scanner.run()
     return Scan(scanner.value, scanner.nodes, scanner.problems.result())

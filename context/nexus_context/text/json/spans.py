@@ -20,7 +20,7 @@ _INDEX = re.compile(r"0|[1-9][0-9]{0,17}")
 
 
 class Location(NamedTuple):
-    """Where a value is, and its key with the quotes."""
+    """Where a value is, and its key with the quotes. `key` is None for list items and the root."""
 
     value: Span
     key: Span | None
@@ -153,7 +153,7 @@ def members_in(text: str, at: int, end: int, *, first: int | None) -> Iterator[M
 
 
 def skip_space(text: str, at: int) -> int:
-    """Offset of the next character that is not white space."""
+    """Return the offset of the next character that is not white space."""
     return SPACE.match(text, at).end()  # type: ignore[union-attr]
 
 

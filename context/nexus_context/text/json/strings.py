@@ -71,7 +71,7 @@ def skip(pattern: re.Pattern[str], text: str, at: int) -> int:
 
 
 def character_name(character: str) -> str:
-    """A character's code point, with a name where it is well known: `U+0000 (NUL)`."""
+    """Return a character's code point, with its name if that is well known: `U+0000 (NUL)`."""
     return f"U+{ord(character):04X}{_NAMED.get(ord(character), '')}"
 
 

@@ -38,7 +38,7 @@ class Screen:
         self._thinks = False
 
     def show(self, items: Sequence[ChatItem]) -> None:
-        """Show what happened."""
+        """Show the items of a turn."""
         for item in items:
             if item.kind == "text":
                 self._add_text(item.text or "")

@@ -15,7 +15,7 @@ Status = Literal["info", "ok", "warning", "fix"]
 
 
 class Check(msgspec.Struct, frozen=True):
-    """A fact (`info`) or the outcome of a check; `advice` says what to do."""
+    """A fact (`info`) or the outcome of a check. `advice` says what to do."""
 
     section: str
     name: str

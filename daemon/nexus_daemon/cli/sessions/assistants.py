@@ -92,7 +92,7 @@ def _fork(session: AssistantSession) -> str:
 
 
 def short_ids(ids: Sequence[str]) -> list[str]:
-    """Cut ids for people to the shortest length at which they stay different."""
+    """Shorten ids for people to a common length, the shortest at which they stay different."""
     length = LEAST_ID
     while length < max(map(len, ids)) and len({session_id[:length] for session_id in ids}) < len(set(ids)):
         length += 1

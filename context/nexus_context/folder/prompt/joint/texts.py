@@ -27,7 +27,7 @@ class JointText(NamedTuple):
 
 
 class LineNumbers:
-    """The numbers of lines in files, from 1."""
+    """Counts the lines of files, from 1."""
 
     def __init__(self) -> None:
         self._indices: dict[str, LineIndex] = {}
