@@ -1,4 +1,4 @@
-"""What an AI assistant sees in a folder, what it costs and why: the library, without an editor.
+"""Tells what an AI assistant sees in a folder, what it costs and why: the library, without an editor.
 
 The names below are the public ones. Each is imported on its first use: `import nexus_context` costs nothing.
 """

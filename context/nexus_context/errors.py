@@ -1,9 +1,9 @@
-"""Problems as values, and the exceptions.
+"""Defines problems as values, and the exceptions.
 
 A user's mistake is a value, `Problem`; exceptions are for bugs and I/O:
 
     NexusError
-    ├── ConfigError        problems of configuration files, raised by the fail-fast front only
+    ├── ConfigError        problems of configuration files, raised by the simple interface (`loader`) only
     └── RequestError       a request that cannot be answered; says what to do instead
         └── ContextOverflowError    what must be sent does not fit, even if everything else is left out
 """

@@ -1,4 +1,4 @@
-"""The library's simple interface: load a folder's context or prompt in one call, and fail fast.
+"""Loads a folder's context or prompt in one call, and fails fast: the library's simple interface.
 
 `ContextLoader` raises the errors of all files as one `ConfigError`. `PromptLoader` is the two-layer form,
 personal and project, with the same reading and the same texts.

@@ -1,4 +1,4 @@
-"""Whether a value fits a schema node, yes or no, as fast as Python allows.
+"""Tells whether a value fits a schema node, yes or no, as fast as Python allows.
 
 The checker reports where each error is, but of a thousand entries most have none. Each node is compiled once
 into a chain of closures, and only what they reject is walked again to find the reason. In a large container,

@@ -1,4 +1,4 @@
-"""The features of models: one vocabulary for the registry, the setting `models` and whoever asks."""
+"""Names the features of models, for the registry, the setting `models` and requests."""
 
 from typing import Literal, get_args
 

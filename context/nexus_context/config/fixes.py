@@ -1,4 +1,4 @@
-"""Quick fixes of JSON files: rename, remove or replace a member; suggestions for misspelt words."""
+"""Makes quick fixes of JSON files: rename, remove or replace a member. Suggests words for misspelt ones."""
 
 import functools
 import json

@@ -1,4 +1,4 @@
-"""Problems as text for people: an error in a frame of its lines, and the exception with all frames."""
+"""Shows problems as text for people: an error in a frame of its lines, and the exception with all frames."""
 
 import functools
 from collections.abc import Mapping, Sequence

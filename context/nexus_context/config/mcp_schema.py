@@ -1,4 +1,4 @@
-"""The JSON Schema of MCP files: three forms, each with the keys that its tool documents.
+"""Defines the JSON Schema of MCP files: three forms, each with the keys that its tool documents.
 
 - list `servers`: Nexus's own.
 - object `servers`, with `inputs`: VS Code's mcp.json (its configuration reference, mcpConfiguration.ts).

@@ -1,4 +1,6 @@
-"""Patterns of names such as `fs.read` or `network.*`; a list of them is compared at once, never in pairs.
+"""Matches names with patterns such as `fs.read` or `network.*`.
+
+A list is compared at once, never in pairs.
 
 1. Patterns are those of `fnmatch`: `*` is any text, `?` one character, `[…]` one of a set.
 2. Names without wildcards are looked up. All other patterns of a list are one automaton, whose states are the

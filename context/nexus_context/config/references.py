@@ -1,4 +1,6 @@
-"""References in MCP files: `${VAR}`, `${VAR:-default}`, `${env:VAR}`, `${workspaceFolder}`, `${input:id}`.
+"""Finds references in MCP files.
+
+These are `${VAR}`, `${VAR:-default}`, `${env:VAR}`, `${workspaceFolder}` and `${input:id}`.
 
 They are checked here, and resolved only when a server is started. The editor's variables are those of VS Code
 (its variables reference); `${VAR}` and `${VAR:-default}` come from Claude Code.

@@ -1,4 +1,4 @@
-"""Restrict files inside a workspace: they come with the code, so they may only tighten the settings.
+"""Restricts files inside a workspace. They come with the code, so they may only tighten the settings.
 
 A workspace file may not set:
 

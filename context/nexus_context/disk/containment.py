@@ -1,4 +1,4 @@
-"""Contain a bug to the file that triggers it: it becomes a problem of that file, and the rest goes on.
+"""Contains a bug to the file that triggers it: it becomes a problem of that file, and the rest goes on.
 
 1. A user's mistake is a value. So an exception while one file is read, parsed or checked is a bug of Nexus,
    and the other files must not suffer from it.

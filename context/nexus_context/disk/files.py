@@ -1,4 +1,4 @@
-"""The only door to the disk for reading.
+"""Reads files and lists directories: the only door to the disk for reading.
 
 1. Only regular files are read; a FIFO, a device or a directory is reported, and never waited for.
 2. No more than the limit is read, even from a file that grows meanwhile.

@@ -1,4 +1,4 @@
-"""Whether a file or directory can be trusted: by its owner, by who may write to it, and by its kind."""
+"""Decides whether a file or directory can be trusted: by its owner, by who may write to it, by its kind."""
 
 import errno
 import os

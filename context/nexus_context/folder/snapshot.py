@@ -1,4 +1,4 @@
-"""A folder at one moment: layers, settings, prompt and problems, frozen and complete."""
+"""Holds a folder at one moment: layers, settings, prompt and problems, frozen and complete."""
 
 import msgspec
 

@@ -1,4 +1,4 @@
-"""MCP servers as values: what starting one would do, what the user approved, and what it offers.
+"""Describes MCP servers: what starting one would do, what the user approved, and what it offers.
 
 Reading order: launch, approvals, definitions, changes, offered.
 

@@ -1,4 +1,4 @@
-"""What a running MCP server offers: tools, prompts, resources and instructions, as it listed them.
+"""Holds what a running MCP server offers: tools, prompts, resources and instructions, as it listed them.
 
 1. All of it is text of somebody else. It is decoded from JSON, bounded, and never followed.
 2. The pin is the SHA-256 of a canonical form (RFC 8785) of everything that a model is told: of each tool its

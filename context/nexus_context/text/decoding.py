@@ -1,4 +1,4 @@
-"""JSON and plain values → typed values, in any thread.
+"""Converts JSON and plain values to typed values, in any thread.
 
 msgspec learns a type where it is first used, and is not safe then: two threads that meet at a struct whose
 fields are being learned read a null pointer, and the process ends. So types are learned here, one at a time.

@@ -1,4 +1,7 @@
-"""Offsets to lines and columns and back; line ends are exactly \\n, \\r\\n and \\r, as in LSP 3.17."""
+"""Converts offsets to lines and columns and back.
+
+Line ends are exactly \\n, \\r\\n and \\r, as in LSP 3.17.
+"""
 
 import re
 from bisect import bisect_right

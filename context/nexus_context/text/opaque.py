@@ -1,4 +1,6 @@
-"""Tell credentials from words: `q8Zk2LmP0xVt` is one, `WebAssembly`, `HTTP/1.1` and `my-test-token` are not.
+"""Tells credentials from words.
+
+`q8Zk2LmP0xVt` is a credential; `WebAssembly`, `HTTP/1.1` and `my-test-token` are words.
 
 1. A value is opaque if it is padded base64, or if one of its pieces between separators has digits as no name
    has them (`sha256`, `OAuth2Client` and `RFC7617` are names) or capitals as chance sets them.

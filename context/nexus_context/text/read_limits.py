@@ -1,4 +1,4 @@
-"""Limits for reading a file, so that no file takes more memory than stated here.
+"""Limits what is read of a file, so that no file takes more memory than stated here.
 
 1. A packed file is unpacked step by step, up to a size. One that grows more than LARGEST_RATIO times is
    refused as soon as that is clear: real transcripts shrink to a tenth or a twentieth.

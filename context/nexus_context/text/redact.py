@@ -1,4 +1,4 @@
-"""Find literal secrets in configuration texts, and cover them wherever such a text is printed.
+"""Finds literal secrets in configuration texts, and covers them wherever such a text is printed.
 
 A literal counts as a secret when
 

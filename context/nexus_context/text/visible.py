@@ -1,4 +1,4 @@
-"""Make characters visible that could steer a terminal: control and bidirectional characters.
+"""Makes characters visible that could steer a terminal: control and bidirectional characters.
 
 A C0 control character becomes its picture (`␛`), DEL becomes `␡`, all others become `�`. Each is replaced by
 one character, so that columns stay the same. Tabs and line ends stay, a carriage return only in a line end.

@@ -1,4 +1,4 @@
-"""Open the ledger that the user's settings name, for commands that read or write it themselves."""
+"""Opens the ledger that the user's settings name, for commands that read or write it themselves."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,4 +1,4 @@
-"""The layers of a folder: defaults, global, ancestors, local.
+"""Reads the layers of a folder: defaults, global, ancestors, local.
 
 Reading order: model, walk, text_reader, instructions, bootstrap, servers, skills,
 agent_definitions, read_layers, unread.

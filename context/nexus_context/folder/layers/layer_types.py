@@ -1,4 +1,4 @@
-"""The values of a folder's layers."""
+"""Defines the values of a folder's layers."""
 
 from typing import Any, Literal
 

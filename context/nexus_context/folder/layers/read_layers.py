@@ -183,7 +183,7 @@ def unread_layers(
 ) -> tuple[Layers, Reading]:
     """Return the layers of a folder that could not be read at all: the previous ones, or none.
 
-    `problem` is added to them. The next load reads everything again.
+    The reading reports `problem`. The next load reads everything again.
     """
     reading = Reading(inputs.overlays, None)
     if previous is not None:

@@ -1,4 +1,4 @@
-"""Check a settings file again after a keystroke that leaves it broken: only its own problems change.
+"""Checks a settings file again after a keystroke that leaves it broken: only its own problems change.
 
 Most keystrokes are of this kind, and their diagnostics must appear at once.
 

@@ -1,4 +1,4 @@
-"""Which skills a folder has: SKILL.md in the directories of the layers' skill directories.
+"""Finds the skills of a folder: SKILL.md in the directories of the layers' skill directories.
 
 1. A layer's skill directories are `skills` in its `.nexus3/`, `.agents/skills` and `.claude/skills` (of the
    global layer, those in the home directory), then those of `skills.paths`, relative to the layer that names

@@ -92,11 +92,12 @@ class Reading:
         choice: ModelChoice | None = None,
         beside: LoadMemory | None = None,
     ) -> None:
-        """`changed` are the only paths that can have changed since `previous`; None: any may have.
+        """Begin a load.
 
-        `deadline` may end the load; None: it never ends early. `choice` is the model that the user picked.
-        `beside` is another load of the same folder: what is equal becomes the same object, and nothing else
-        of it counts.
+        `changed` are the only paths that can have changed since `previous`; if it is None, any may have.
+        `deadline` may end the load; if it is None, the load never ends early. `choice` is the model that the
+        user picked. `beside` is another load of the same folder: what is equal becomes the same object, and
+        nothing else of it counts.
         """
         self._choice = choice
         self._deadline = deadline

@@ -1,4 +1,4 @@
-"""What files contribute to a prompt, and what an agent's prompt has besides its own folder's files."""
+"""Defines what files contribute to a prompt, and what an agent's prompt has besides its folder's files."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any

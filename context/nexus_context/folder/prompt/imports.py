@@ -1,4 +1,4 @@
-"""Imports: `@path` in an instruction file includes that file.
+"""Resolves imports: `@path` in an instruction file includes that file.
 
 1. A token is `@` at the start of a line or after white space, then a path (with spaces as `\\ `) without
    trailing punctuation. Code spans, fences and HTML comments are skipped.

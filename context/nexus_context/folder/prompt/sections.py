@@ -1,4 +1,4 @@
-"""The sections of the prompt, each as parts: runs of pieces under one title.
+"""Writes the sections of the prompt, each as parts: runs of pieces under one title.
 
 Skills (`skills`):
 

@@ -1,4 +1,4 @@
-"""Skills: the content of a SKILL.md, by the public Agent Skills specification (agentskills.io/specification).
+"""Reads skills: SKILL.md by the public Agent Skills specification (agentskills.io/specification).
 
 Reading order: front_matter, allowed_tools, skill. `layers/skills` finds skills, `prompt/sections` writes them
 into the prompt, `prompt/token_attribution` counts their tokens there.

@@ -1,4 +1,4 @@
-"""One SKILL.md: its fields, its body, and what is wrong with it.
+"""Reads one SKILL.md: its fields, its body, and what is wrong with it.
 
 1. Serious faults are errors, and such a skill is not used: no readable front matter, no name, no description.
 2. Other faults are warnings, and the skill is used as it is. A name is 1 to 64 lowercase letters, digits and

@@ -1,4 +1,4 @@
-"""JSON text to a value and the span of every key and value; continues past errors.
+"""Reads JSON text as a value with the span of every key and value, and continues past errors.
 
 Reading order: problems, strings, lexer, spans, index, scanner, document.
 """

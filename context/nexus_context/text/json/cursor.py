@@ -1,4 +1,4 @@
-"""What stands around a place in JSON text that is being written, whether or not it parses.
+"""Finds what stands around a place in JSON text that is being written, whether or not it parses.
 
 1. One pass up to the place, and on to the end of the object around it: strings end with their line, comments
    are skipped, brackets that do not match are left out.

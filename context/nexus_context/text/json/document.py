@@ -1,4 +1,4 @@
-"""A JSON document: its value, its problems, and the location of each key and value."""
+"""Holds a JSON document: its value, its problems, and the location of each key and value."""
 
 import json
 import re

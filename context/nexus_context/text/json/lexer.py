@@ -1,4 +1,7 @@
-"""Tokens: those of valid JSON, and what is not JSON outside strings: comments, bare words, other numbers."""
+"""Reads tokens: those of valid JSON, and what is not JSON outside of strings.
+
+The latter are comments, bare words and numbers in other forms.
+"""
 
 import re
 from typing import NamedTuple

@@ -1,4 +1,4 @@
-"""The problems of one JSON file: their messages and fixes, in the order of the text, bounded in number.
+"""Collects the problems of one JSON file with messages and fixes, in text order and bounded in number.
 
 Messages and titles of fixes are written to logs, and a value may be a secret: they never contain the text of
 a value, and that of a key only if it is a plain name.

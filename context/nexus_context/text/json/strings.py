@@ -1,4 +1,4 @@
-"""Strings that break the rules of JSON: where they end, what they mean, how to fix them.
+"""Reads strings that break the rules of JSON: where they end, what they mean, how to fix them.
 
 1. A string ends at its closing quote on the same line.
 2. If that quote is missing, but the next quote of the file ends its line (`def",`), the string spans several

@@ -1,4 +1,4 @@
-"""The files of a request whose texts are checked together, and words for places in them."""
+"""Holds the files of a request whose texts are checked together, and names places in them."""
 
 import os
 from collections.abc import Sequence
