@@ -104,7 +104,10 @@ def quoted(name: str) -> str:
 
 
 def as_json(value: Any) -> str:
-    """Return a value as readable JSON text. Only if it has a lone surrogate is all but ASCII escaped."""
+    """Return a value as readable JSON text.
+
+    Characters other than ASCII are escaped only if the text has a lone surrogate.
+    """
     text = json.dumps(value, ensure_ascii=False)
     return text if text.isascii() or not _SURROGATE.search(text) else json.dumps(value)
 

@@ -25,7 +25,7 @@ _REMARK = ("About", "")
 
 
 class ConfigError(NexusError):
-    """Raised if configuration files cannot be used, by the library's simple interface (`loader`).
+    """Raised by the library's simple interface (`loader`) if configuration files cannot be used.
 
     `problems` has all of them, errors and warnings; the message shows the frames of the errors. `texts` maps
     absolute paths to the files' decoded texts; a file without one is shown without its lines.

@@ -1,6 +1,6 @@
 """Matches paths with globs such as `src/**/*.{ts,tsx}, docs/*`, for `applyTo` of instruction files.
 
-They are as in VS Code.
+The globs are those of VS Code.
 
 1. Commas separate patterns, except within braces or sets. `{a,b}` matches either; braces may be nested.
 2. `*` is any text within a name, `?` one character, `[…]` one of a set; `**` alone between slashes is any

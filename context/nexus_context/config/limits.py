@@ -51,7 +51,7 @@ class Excess(msgspec.Struct, frozen=True):
 
 
 def bounded(effective: Effective) -> tuple[Effective, tuple[Excess, ...]]:
-    """Return the settings without what exceeds a limit, and the problems.
+    """Apply all limits to the settings, and return them with the problems.
 
     If nothing exceeds a limit, the settings are the same object.
     """

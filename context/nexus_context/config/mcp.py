@@ -151,7 +151,10 @@ def _too_many(document: JsonDocument, span: Span) -> Problem:
 
 
 def shadow(servers: Sequence[McpServer]) -> tuple[McpServer, ...]:
-    """Mark each server that a later one of the same name replaces. The servers are in layer order."""
+    """Return the servers in layer order, each marked if a later one of the same name replaces it.
+
+    The mark is `shadowed_by`.
+    """
     winners = {server.name: server for server in servers}
     return tuple(
         server

@@ -53,7 +53,10 @@ class ServerDefinitions(msgspec.Struct, frozen=True, rename="camel", omit_defaul
         return hashlib.sha256(_canonical(pinned)).hexdigest()
 
     def leaves(self) -> Iterator[tuple[str, Any]]:
-        """Yield each value that a model is told, after its place for people, such as `tool.title`."""
+        """Yield (place, value) for each value that a model is told.
+
+        The place is for people, such as `tool.title`.
+        """
         if self.instructions:
             yield "instructions", self.instructions
         for tool in self.tools:

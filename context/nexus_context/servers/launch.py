@@ -99,7 +99,7 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
     def is_of_user(self) -> bool:
         """Whether a file of the user names the server.
 
-        It needs no approval then; one of the workspace does.
+        It needs no approval then. A server that a file of the workspace names does.
         """
         return self.origin in (DEFAULTS, GLOBAL)
 

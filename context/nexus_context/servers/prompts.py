@@ -1,4 +1,4 @@
-"""Calls the prompts of MCP servers for a person, and turns the result into a message of that person.
+"""Reads how a person calls a prompt of an MCP server, and turns the result into a message of that person.
 
 1. The words after its name are its arguments, in their order; the last argument takes what is left.
 2. Its messages are sent as one. Texts stand as they came, and those of an assistant are marked. A part that

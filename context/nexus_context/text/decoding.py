@@ -25,11 +25,11 @@ def decoder_of(kind: type[T]) -> msgspec.json.Decoder[T]:
 
 
 def decode_as(data: bytes | bytearray | memoryview | str | msgspec.Raw, kind: type[T]) -> T:
-    """Decode JSON to a value of the type `kind`. msgspec.DecodeError if it is not one."""
+    """Decode JSON to a value of the type `kind`. msgspec.DecodeError if it does not fit the type."""
     return decoder_of(kind).decode(data)
 
 
 def convert_to(value: Any, kind: type[T], *, from_attributes: bool = False) -> T:
-    """Convert plain values to a value of the type `kind`. msgspec.ValidationError if they are not one."""
+    """Convert plain values to a value of the type `kind`. msgspec.ValidationError if they do not fit."""
     decoder_of(kind)
     return msgspec.convert(value, kind, from_attributes=from_attributes)

@@ -24,7 +24,7 @@ STOPS = "assistant.stops"
 
 
 def check_assistant(folder: Path, name: str, *, counted: bool) -> AssistantCheck:
-    """Return the problems of what an assistant, or each of them, reads.
+    """Return the problems of what one assistant reads, or every assistant for the name ALL.
 
     The tokens of files are only known if they are `counted`.
     """

@@ -58,9 +58,9 @@ class Invocation:
         return None
 
     def deadline(self) -> "AbstractContextManager[Deadline | None]":
-        """Return the context of a load.
+        """Return the context manager for a load.
 
-        A deadline in it takes turns with other loads and never ends the load.
+        It may give a deadline, which takes turns with other loads and never ends the load.
         """
         return nullcontext()
 

@@ -64,8 +64,8 @@ class NodeIndex:
     def at(self, offset: int) -> Pointer:
         """Return the path of the innermost key or value that contains or touches an offset.
 
-        () outside of all. An offset inside a member that a later one of the same name replaces counts as that
-        member.
+        It is () outside of all. An offset inside a member that a later one of the same name replaces counts
+        as that member.
         """
         if self._starts is None:
             self._starts = [node[4] if node[4] >= 0 else node[0] for node in self._nodes]

@@ -187,7 +187,7 @@ def as_index(step: str | int) -> int | None:
 
 
 def texts_in(value: object, path: Pointer = ()) -> Iterator[tuple[Pointer, str]]:
-    """Yield each text in a value, after its path."""
+    """Yield (path, text) for each text in a value."""
     if isinstance(value, str):
         yield path, value
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
