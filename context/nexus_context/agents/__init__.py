@@ -1,4 +1,5 @@
-"""Agents below a workspace folder: what each reads, what it may do, and its parent.
+"""Manages the agents below a workspace folder: what each reads, what it may do, and which agent is its
+parent.
 
 permissions          what an agent may do, which only narrows
 agent                one agent: its snapshot, its conversation, what it was granted

@@ -1,4 +1,4 @@
-"""An agent: its snapshot, its conversation and what it was granted."""
+"""Defines an agent: its options, its snapshot, its conversation and what it was granted."""
 
 import threading
 from collections.abc import Mapping
@@ -23,7 +23,8 @@ _beginning = threading.Lock()
 
 
 class AgentSpec(msgspec.Struct, frozen=True):
-    """The options of an agent; None leaves a value to `agents` of config.json, then to the parent.
+    """The options of an agent. An option that is None comes from `agents` of config.json, or else from the
+    parent.
 
     `folder` is absolute, or relative to the workspace folder. `tools` are names or patterns. `permissions`
     has level, allow and deny. `parameters` are model parameters.
@@ -42,10 +43,10 @@ class AgentSpec(msgspec.Struct, frozen=True):
 
 
 class Agent:
-    """One agent. Its `spec` never changes; `snapshot` and `permissions` follow the files.
+    """One agent. Its `spec` never changes, while `snapshot` and `permissions` follow the files.
 
-    `parent` is None for the workspace folder's own agent, whose depth is 0. `children` are the names of its
-    live children. `session` names its conversation in the ledger.
+    `parent` is None for the workspace folder's own agent, whose `depth` is 0. `children` are the names of its
+    live children. `session` is the name of its conversation in the ledger.
     """
 
     __slots__ = (
@@ -96,33 +97,35 @@ class Agent:
 
     @property
     def session(self) -> str:
-        """The name of its conversation in the ledger."""
+        """The name of the agent's conversation in the ledger."""
         return "main" if self.parent is None else f"agent:{self.id}"
 
     @property
     def role(self) -> str:
-        """manager, worker or unified."""
+        """The agent's role: manager, worker or unified."""
         return self.spec.role or UNIFIED
 
     @property
     def task(self) -> str | None:
-        """What the agent is to do."""
+        """The text that says what the agent is to do, or None."""
         return self.spec.task
 
     @property
     def model(self) -> str | None:
-        """The model of its requests, unless they name another."""
+        """The model of the agent's requests, unless a request names another. None if its settings name no
+        model.
+        """
         name = self.snapshot.effective.get("/provider/model")
         return name if isinstance(name, str) else None
 
     @property
     def prompt(self) -> Prompt:
-        """Its system prompt with the source of every character."""
+        """The agent's system prompt, with the source of every character."""
         return self.snapshot.prompt
 
     @property
     def conversation(self) -> "AgentConversation":
-        """Its messages, with its prompt, tools and budget."""
+        """The agent's messages, with its prompt, tools and budget. They are created at the first access."""
         # the assembly is slow to import, and most agents are looked at without a conversation
         from nexus_context.agents.conversation import AgentConversation
 
@@ -136,9 +139,9 @@ class Agent:
     def usage(
         self, *, counter: MinimalCounter | TokenCounter | None = None, now: datetime | None = None
     ) -> "TokenUsage":
-        """What its next request costs before its own message: see `turn.usage_of`.
+        """Return what the agent's next request costs without a new message, as `turn.usage_of` does.
 
-        The tools of `conversation.set_tool_definitions` are included.
+        The tools that were passed to `conversation.set_tool_definitions` are included.
         """
         from nexus_context.turn.assembly import measure
         from nexus_context.turn.request import Request

@@ -1,7 +1,9 @@
-"""The conversation of an agent: prompt, tools and budget are the agent's, and follow its files.
+"""Holds the conversation of an agent. Its prompt, tools and budget are the agent's, and follow the agent's
+files.
 
 1. `system_prompt` and `get_tool_definitions` are what the agent's next request would be sent with.
-2. `get_token_usage` is `Agent.usage`, and `build_messages` sends what that counts.
+2. `get_token_usage` returns the same as `Agent.usage`, and `build_messages` returns the messages that it
+   counts.
 3. `set_tool_definitions` offers tools to the agent; those that it may not use are left out.
 """
 
@@ -49,16 +51,18 @@ class AgentConversation(ContextManager):
 
     @property
     def options(self) -> Options:
-        """The options of the agent's next request: the tools that it is offered."""
+        """The options of the agent's next request: the tools that were passed to `set_tool_definitions`."""
         return Options(additional_tools=tuple(self._own.tools))
 
     @property
     def system_prompt(self) -> str:
-        """The agent's prompt, by its files as they are now."""
+        """The agent's system prompt, made from its files as they are now."""
         return self._fixed_part().prompt.text
 
     def set_system_prompt(self, text: str) -> None:  # noqa: ARG002 - the base class has it
-        """RequestError: the prompt comes from the agent's files, or from `spawn(system_prompt=…)`."""
+        """Always raise RequestError, because the prompt comes from the agent's files or from
+        `spawn(system_prompt=…)`.
+        """
         raise RequestError(
             "The system prompt of an agent comes from its files. Start the agent with system_prompt to give "
             "it another.",
@@ -66,7 +70,7 @@ class AgentConversation(ContextManager):
         )
 
     def get_tool_definitions(self) -> list[dict[str, Any]]:
-        """Copies of the tools that the agent is offered, without those that it may not use."""
+        """Return copies of the tools that the agent is offered, without those that it may not use."""
         return deepcopy(self._fixed_part().tools)
 
     def _request_basis(self, request: AssembledRequest | None) -> RequestBasis:
@@ -78,9 +82,9 @@ class AgentConversation(ContextManager):
         )
 
     def build_messages(self) -> list[Message]:
-        """System prompt and messages to send, cut to the budget of the agent's model.
+        """Return the system prompt and the messages to send, cut to the budget of the agent's model.
 
-        Raises ContextOverflowError if not even the newest message fits.
+        Raise ContextOverflowError if not even the newest message fits.
         """
         fixed = self._fixed_part()
         view, spent = costs.fitted(self._snapshot(), self, fixed, self.options)
@@ -90,7 +94,9 @@ class AgentConversation(ContextManager):
         return [*system, *view.sound_messages().messages]
 
     def get_token_usage(self) -> TokenUsage:
-        """What `build_messages` and the tools cost, row by row: the same as `Agent.usage`."""
+        """Return what the messages of `build_messages` and the tools cost, row by row. `Agent.usage` returns
+        the same.
+        """
         fixed = self._fixed_part()
         return costs.fitted(self._snapshot(), self, fixed, self.options, looking=True)[1]
 
@@ -100,9 +106,10 @@ class AgentConversation(ContextManager):
         preserved_messages: Iterable[Message],
         new_system_prompt: str | None = None,
     ) -> None:
-        """Replace the history by a summary and the preserved messages; the prompt follows its files anyway.
+        """Replace the history by a summary and the preserved messages. The system prompt is still made from
+        the agent's files.
 
-        RequestError for a new system prompt.
+        Raise RequestError if `new_system_prompt` is not None.
         """
         if new_system_prompt is not None:
             self.set_system_prompt(new_system_prompt)

@@ -1,9 +1,10 @@
-"""The directories that agents work in, each as a snapshot for no agent.
+"""Keeps a snapshot of each directory in which agents work. These snapshots belong to no agent.
 
-1. Agents in one directory share its texts: their snapshots derive from that directory's.
-2. A snapshot is loaded again where something that it depends on can have changed: at once where agents work,
-   elsewhere when it is next used. The last few directories without an agent stay in memory, since people
-   often look at one several times.
+1. The snapshots of all agents in a directory are derived from that directory's snapshot, so that they share
+   its texts.
+2. When a file that a snapshot depends on may have changed, the snapshot is loaded again: at once if agents
+   work in the directory, else when it is next used. The last few directories without an agent stay in memory,
+   since people often look at one several times.
 """
 
 import os
@@ -22,10 +23,10 @@ UNUSED_AT_MOST = 4
 
 
 class DirectorySnapshots:
-    """The directory snapshots of one workspace folder, by path. The folder's own is `main`.
+    """The directory snapshots of one workspace folder, by path. `main` is the snapshot of the folder itself.
 
-    `roots` are all workspace folders. A directory is read as part of the one that contains it; `main` comes
-    first. Long loads take `turns`.
+    `roots` are all workspace folders. A directory is read as part of the workspace folder that contains it;
+    the folder of `main` is tried first. Long loads take `turns`: they run one at a time.
     """
 
     def __init__(
@@ -40,16 +41,18 @@ class DirectorySnapshots:
         self._texts: Collection[str] = frozenset()  # paths that have unsaved text, or had some until lately
 
     def follow(self, main: Snapshot, inputs: LoadInputs) -> None:
-        """Take the folder's present snapshot, and the inputs of later loads."""
+        """Replace the workspace folder's snapshot, and the inputs with which later loads are made."""
         self._texts = self.inputs.overlays.keys() | inputs.overlays.keys()
         self.main, self.inputs = main, inputs
 
     def get(self, path: str) -> Snapshot | None:
-        """The last snapshot of a directory."""
+        """Return the last snapshot of a directory, without loading it again. Return None if there is none."""
         return self.main if path == self.main.folder else self._known.get(path)
 
     def now(self, path: str, *, trusted: bool = False) -> Snapshot:
-        """The directory as its files are now. `trusted`: they are unchanged unless `outdate` was called."""
+        """Return the snapshot of a directory as its files are now. With `trusted`, the stored snapshot is
+        returned unless `outdate` marked it.
+        """
         if path == self.main.folder:
             return self.main
         base = self._known.pop(path, None)
@@ -60,7 +63,9 @@ class DirectorySnapshots:
         return base
 
     def again(self, paths: Iterable[str], changed: Collection[str] | None) -> dict[str, Snapshot]:
-        """Load those of these directories that can have changed. `take` makes the results count."""
+        """Load those of the directories `paths` that the changed files can affect, or all of them if
+        `changed` is None. The results are stored only when the caller passes them to `take`.
+        """
         candidates = {path: self._known[path] for path in paths if path in self._known}
         if changed is None:
             return {path: self._loaded(path, base, None) for path, base in candidates.items()}
@@ -69,28 +74,32 @@ class DirectorySnapshots:
         return {path: self._changed(path, base, changed) for path, base in touched.items()}
 
     def take(self, loaded: Mapping[str, Snapshot]) -> set[str]:
-        """Make these snapshots count. Returns the directories whose snapshot differs."""
+        """Store these snapshots as the present ones. Return the directories whose snapshot differs from the
+        previous one.
+        """
         moved = {path for path, now in loaded.items() if now.revision != self._known[path].revision}
         self._known.update(loaded)
         self._outdated.difference_update(loaded)
         return moved
 
     def outdate(self, changed: Collection[str] | None) -> None:
-        """Load what these paths can change when it is next used; None: anything can have changed."""
+        """Mark the snapshots that these changed files can affect, so that they are loaded again when they are
+        next used. None marks all.
+        """
         marks = None if changed is None else marks_of(changed)
         for path, base in self._known.items():
             if marks is None or not marks.isdisjoint(base.layers.watch):
                 self._outdated.add(path)
 
     def keep(self, in_use: Collection[str]) -> None:
-        """Forget all but these directories and the last few others."""
+        """Forget all directories except those `in_use` and the last few others that were used."""
         unused = [path for path in self._known if path not in in_use]
         for path in unused[:-UNUSED_AT_MOST]:
             del self._known[path]
             self._outdated.discard(path)
 
     def watch(self) -> set[str]:
-        """The paths that the snapshots depend on."""
+        """Return the paths that the snapshots depend on."""
         return {path for base in self._known.values() for path in base.layers.watch}
 
     def _changed(self, path: str, base: Snapshot, changed: Collection[str]) -> Snapshot:
@@ -141,7 +150,9 @@ class DirectorySnapshots:
 
 
 def reads_the_same(snapshot: Snapshot, base: Snapshot) -> bool:
-    """Whether the files that an agent reads besides its directory's own are unchanged since `snapshot`."""
+    """Whether an agent's own files are unchanged since its snapshot was loaded. These are the files that the
+    directory's snapshot `base` does not depend on.
+    """
     reads = snapshot.layers.memory.reads
     for path in set(snapshot.layers.watch).difference(base.layers.watch):
         if (read := reads.get(path)) is None:
@@ -155,12 +166,14 @@ def reads_the_same(snapshot: Snapshot, base: Snapshot) -> bool:
 
 
 def touches(changed: Collection[str], snapshot: Snapshot) -> bool:
-    """Whether a snapshot depends on one of these files."""
+    """Whether a snapshot depends on one of the changed files."""
     return not marks_of(changed).isdisjoint(snapshot.layers.watch)
 
 
 def marks_of(changed: Iterable[str]) -> frozenset[str]:
-    """The entries of `Layers.watch` that stand for these files: their paths, and directories above."""
+    """Return the entries of `Layers.watch` that a change of these files affects: their paths and the two
+    directories above each.
+    """
     marks: set[str] = set()
     for path in changed:
         directory = os.path.dirname(path)
@@ -169,9 +182,10 @@ def marks_of(changed: Iterable[str]) -> frozenset[str]:
 
 
 def work_directory(agent: str, cwd: str, *, base: str, roots: Sequence[str]) -> str:
-    """The absolute path of an agent's directory; `cwd` is relative to `base`.
+    """Return the absolute path of an agent's directory. `cwd` is relative to `base`, or absolute.
 
-    `roots` are the workspace folders. Raises RequestError, code agent-cwd, that says what to do.
+    `roots` are the workspace folders. Raise RequestError, code agent-cwd, if the path is not a directory in
+    one of them.
     """
     path = os.path.normpath(os.path.join(base, cwd))
     if "\0" in path:

@@ -1,4 +1,4 @@
-"""Resolve a new agent's parent and default options.
+"""Resolves a new agent's parent and default options.
 
 1. Its parent is the requested one, else the one that the workspace folder's settings name, else `main`.
 2. Other options that were not requested come from the settings of its parent's directory, which include the
@@ -23,14 +23,15 @@ from nexus_context.text.json import pointer_text
 
 
 def configured_agents(layers: Layers) -> Mapping[str, Any]:
-    """The agents of the settings, by name."""
+    """Return the agents that the settings define: name → options."""
     return layers.effective.get("/agents") or {}
 
 
 def with_parent(spec: AgentSpec, folder: Snapshot) -> AgentSpec:
-    """The spec, with the parent that the settings name if it has none.
+    """Return the spec with a parent. If it has none, the parent is the one that the settings name for this
+    agent.
 
-    Raises RequestError, code agent-id, for an invalid name.
+    Raise RequestError, code agent-id, if the agent's name is invalid.
     """
     if agent_file(spec.id) is None:
         raise RequestError(
@@ -44,10 +45,10 @@ def with_parent(spec: AgentSpec, folder: Snapshot) -> AgentSpec:
 
 
 def unstarted_parents(spec: AgentSpec, folder: Snapshot, live: Mapping[str, Agent]) -> tuple[AgentSpec, ...]:
-    """The agents of the settings above a named one that are not running, the topmost first.
+    """Return the agents above this one that the settings define but that are not running, the topmost first.
 
-    Raises RequestError: agent-cycle where the agent or one of those is its own ancestor, agent-depth where
-    they are too many.
+    Raise RequestError, code agent-cycle, if an agent would be its own ancestor. Raise it with code
+    agent-depth if there are too many agents above one another.
     """
     if spec.parent == spec.id:
         raise _cycle(spec, [spec.id], folder)
@@ -68,7 +69,7 @@ def unstarted_parents(spec: AgentSpec, folder: Snapshot, live: Mapping[str, Agen
 
 
 def unknown_agent(agent: str, folder: Snapshot, live: Mapping[str, Agent]) -> RequestError:
-    """The error for a name that no live agent has."""
+    """Make the error for a name that no live agent has."""
     agents = configured_agents(folder.layers)
     meant = fixes.meant(agent, (*live, *agents))
     hint = f". Did you mean {meant!r}?" if meant else "."
@@ -81,7 +82,9 @@ def unknown_agent(agent: str, folder: Snapshot, live: Mapping[str, Agent]) -> Re
 
 
 def parents_not_started(spec: AgentSpec, unstarted: Sequence[AgentSpec], folder: Snapshot) -> RequestError:
-    """The error for an agent whose parents, as `unstarted_parents` returns them, have to be started first."""
+    """Make the error for an agent whose parents must be started first. `unstarted` is the result of
+    `unstarted_parents`.
+    """
     parent = unstarted[-1].id
     first_name, *other_names = (repr(parent_spec.id) for parent_spec in unstarted)
     order = (
@@ -97,9 +100,9 @@ def parents_not_started(spec: AgentSpec, unstarted: Sequence[AgentSpec], folder:
 
 
 def resolve_spec(spec: AgentSpec, folder: Snapshot, parent: Agent) -> tuple[AgentSpec, str]:
-    """The complete spec of an agent below this parent, and its directory.
+    """Return the complete spec of a new agent below `parent`, and its directory.
 
-    The directory is absolute or relative to the workspace folder. Raises RequestError for an unknown role.
+    The directory is absolute or relative to the workspace folder. Raise RequestError for an unknown role.
     """
     parent_layers = parent.snapshot.layers
     layers = parent_layers if spec.id in configured_agents(parent_layers) else folder.layers
@@ -112,7 +115,7 @@ def resolve_spec(spec: AgentSpec, folder: Snapshot, parent: Agent) -> tuple[Agen
 
 
 def defining_file(layers: Layers, agent: str) -> str:
-    """The last file that defines something of an agent; `config.json` if none does."""
+    """Return the last settings file that defines an option of an agent, or `config.json` if none does."""
     within = pointer_text(("agents", agent)) + "/"
     chains = (chain for pointer, chain in layers.effective.provenance.items() if pointer.startswith(within))
     files = [entry.path for chain in chains for entry in chain if entry.wins and entry.document is not None]

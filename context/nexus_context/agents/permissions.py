@@ -1,12 +1,13 @@
-"""What an agent may do: never more than its parent, and never more than its own folder allows.
+"""Computes what an agent may do: never more than its parent, and never more than its own folder allows.
 
-1. Levels, widest first: yolo, trusted, sandboxed, worker. The narrowest of parent, folder and request counts.
-2. Whatever one of them denies is denied.
+1. Levels, widest first, are yolo, trusted, sandboxed and worker. An agent has the narrowest of its parent's,
+   its folder's and the requested level.
+2. What is denied by the parent, the folder or the request is denied.
 3. An empty `allow` allows everything. Of two lists, the patterns remain that both allow; a pattern is dropped
    if that cannot be determined. The lists of an opened folder's layers count as one; each directory in the
    folder narrows it.
-4. A request for more than the parent has is refused; a folder that allows more has no effect. If the parent's
-   permissions narrow later, the agent's narrow, too.
+4. A request for more than the parent has is refused. A folder that allows more than the parent has no effect.
+   If the parent's permissions narrow later, the agent's narrow, too.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,7 +25,9 @@ from nexus_context.folder.layers.layer_types import Layers
 
 
 class AgentPermissions(msgspec.Struct, frozen=True):
-    """A level, and patterns of what is allowed (none: everything) and denied."""
+    """A permission level, and the patterns of what is allowed and denied. An empty `allow` allows
+    everything.
+    """
 
     level: str = "trusted"
     allow: tuple[str, ...] = ()
@@ -36,7 +39,7 @@ NONE = AgentPermissions(LEVELS[0], NOTHING)
 
 
 def of(effective: Effective) -> AgentPermissions:
-    """The permissions that a folder's settings grant."""
+    """Return the permissions that a folder's settings grant."""
     get = effective.get
     return AgentPermissions(
         get("/permissions/level"), tuple(get("/permissions/allow")), tuple(get("/permissions/deny"))
@@ -44,7 +47,10 @@ def of(effective: Effective) -> AgentPermissions:
 
 
 def directory_permissions(layers: Layers) -> AgentPermissions:
-    """The permissions that the settings of a directory in an opened folder grant."""
+    """Return the permissions that the settings grant in a directory of an opened folder.
+
+    Settings of directories inside the folder only narrow the folder's (rule 3).
+    """
     permissions = of(layers.effective)
     inner = {layer.name for layer in layers.layers if layer.opened and layer.directory != layers.root}
     chain = layers.effective.provenance.get("/permissions/allow", ())
@@ -59,16 +65,16 @@ def directory_permissions(layers: Layers) -> AgentPermissions:
 
 
 def narrow(parent: AgentPermissions, other: AgentPermissions) -> AgentPermissions:
-    """The permissions that both grant."""
+    """Return the permissions that both `parent` and `other` grant."""
     level = min(parent.level, other.level, key=LEVELS.index)
     deny = tuple(dict.fromkeys((*parent.deny, *other.deny)))
     return AgentPermissions(level, _both(parent.allow, other.allow), deny)
 
 
 def requested_permissions(agent: str, parent: AgentPermissions, spec: Mapping[str, Any]) -> AgentPermissions:
-    """The requested permissions; the parent's where the request sets none.
+    """Return the permissions that a request sets, completed by the parent's.
 
-    Raises RequestError for an unknown permission, and for more than the parent has.
+    Raise RequestError if the request has an unknown permission, or asks for more than the parent has.
     """
     unknown = set(spec) - {"level", "allow", "deny"}
     for key in sorted(unknown):
@@ -101,7 +107,7 @@ def requested_permissions(agent: str, parent: AgentPermissions, spec: Mapping[st
 
 
 def left(parent: AgentPermissions, spec: Mapping[str, Any]) -> AgentPermissions:
-    """The part of an earlier request that the parent can still grant."""
+    """Return the part of an agent's earlier request that its parent can still grant."""
     level = spec.get("level")
     known_level = level if level in LEVELS else parent.level
     return narrow(

@@ -1,4 +1,4 @@
-"""The live agents of one workspace folder.
+"""Starts, previews, reloads and ends the agents of one workspace folder.
 
 1. Each agent has a snapshot of its own directory below its parent's prompt, which comes first.
 2. A name belongs to one live agent. Disposing of an agent disposes of its children.
@@ -41,7 +41,7 @@ UNNAMED = "agent"
 
 
 class SpawnOptions(TypedDict, total=False):
-    """Options of a new agent, besides name, directory, role and task: see `AgentSpec`."""
+    """The options of a new agent besides name, directory, role and task. `AgentSpec` explains them."""
 
     parent: str | None
     system_prompt: str | None
@@ -59,9 +59,9 @@ class _View(NamedTuple):
 
 
 class AgentPool:
-    """The agents of one workspace folder. Safe for several threads: one change at a time.
+    """The agents of one workspace folder. Any thread may use it; one change is made at a time.
 
-    `main` is the folder's own agent, the parent of agents that name none. It is not in the list.
+    `main` is the folder's own agent, and the parent of agents that name no other. It is not in the list.
     """
 
     def __init__(
@@ -94,7 +94,7 @@ class AgentPool:
 
     @property
     def roots(self) -> tuple[str, ...]:
-        """All workspace folders. New ones count from the next `refresh` on."""
+        """All workspace folders. A new one counts from the next `refresh` on."""
         return self._directories.roots
 
     @roots.setter
@@ -103,7 +103,7 @@ class AgentPool:
 
     @property
     def inputs(self) -> LoadInputs:
-        """What snapshots are loaded with now."""
+        """The inputs with which snapshots are loaded now."""
         return self._directories.inputs
 
     def __len__(self) -> int:
@@ -113,12 +113,14 @@ class AgentPool:
         return agent_id in self._agents
 
     def list(self) -> tuple[Agent, ...]:
-        """The live agents, parents before their children."""
+        """Return the live agents, parents before their children."""
         with self._lock:
             return tuple(self._agents.values())
 
     def get(self, agent_id: str) -> Agent:
-        """The live agent of a name, or `main`. RequestError unknown-agent lists the live ones."""
+        """Return the live agent with this name, or the folder's own agent for `main`. Otherwise raise
+        RequestError, code unknown-agent, which lists the live agents.
+        """
         agent = self.main if agent_id == MAIN else self._agents.get(agent_id)
         if agent is None:
             raise parents.unknown_agent(agent_id, self.main.snapshot, self._agents)
@@ -132,12 +134,12 @@ class AgentPool:
         task: str | None = None,
         **options: Unpack[SpawnOptions],
     ) -> Agent:
-        """Start an agent in a directory, absolute or relative to the workspace folder.
+        """Start an agent in a directory, which is absolute or relative to the workspace folder.
 
-        Missing options come from `agents.<agent_id>` of the settings, then from the parent; the default is a
-        worker in its parent's directory. Raises RequestError: agent-id, agent-exists, unknown-agent,
-        agent-cycle, agent-cwd, agent-role, agent-depth, agent-count, agent-permissions, agent-tools,
-        bad-parameter.
+        Missing options come from `agents.<agent_id>` of the settings, then from the parent. Without any, it
+        is a worker in its parent's directory. Raise RequestError with one of these codes: agent-id,
+        agent-exists, unknown-agent, agent-cycle, agent-cwd, agent-role, agent-depth, agent-count,
+        agent-permissions, agent-tools, bad-parameter.
         """
         with self._lock:
             self._check_free(agent_id)
@@ -156,11 +158,11 @@ class AgentPool:
             return self._joined(self._begun(agent, self._snapshot_for(agent)))
 
     def restore(self, spec: AgentSpec) -> Agent:
-        """Restore an agent from the `Agent.spec` of another process; `folder` as in `spawn`.
+        """Restore an agent from the `Agent.spec` of another process. `spec.folder` is a path as in `spawn`.
 
-        The settings complete nothing: the spec counts as it is. The agent's `notice` reports a missing
-        directory, and a parent that grants less than before. Raises RequestError for a name that is taken and
-        for a parent that is not running.
+        The spec counts as it is, without additions from the settings. If the directory is missing, or the
+        parent grants less than before, the agent's `notice` says so. Raise RequestError if the name is taken
+        or the parent is not running.
         """
         with self._lock:
             self._check_free(spec.id)
@@ -178,9 +180,10 @@ class AgentPool:
         task: str | None = None,
         **options: Unpack[SpawnOptions],
     ) -> Agent:
-        """The agent that `spawn` would start, without starting it. Its name may be taken or missing.
+        """Return the agent that `spawn` would start, without starting it. Its name may be missing, or that of
+        a live agent.
 
-        Parents that only the settings define are previewed, too. Raises RequestError as `spawn` does.
+        Parents that only the settings define are previewed, too. Raise RequestError as `spawn` does.
         """
         with self._lock:
             name = agent_id or (UNNAMED if options.get("parent") != UNNAMED else f"{UNNAMED}-2")
@@ -197,7 +200,7 @@ class AgentPool:
             return agent
 
     def watch(self) -> frozenset[str]:
-        """The paths, existing or not, that live and recently previewed agents depend on."""
+        """Return the paths that live and recently previewed agents depend on. Some of them may not exist."""
         with self._lock:
             paths = self._directories.watch()
             for agent in self._in_use():
@@ -206,7 +209,7 @@ class AgentPool:
             return frozenset(paths)
 
     def dispose(self, agent_id: str) -> tuple[str, ...]:
-        """End an agent and all below it. Returns their names, children before their parents."""
+        """End an agent and all agents below it. Return their names, children before their parents."""
         with self._lock:
             agent = self.get(agent_id)
             if agent is self.main:
@@ -223,11 +226,11 @@ class AgentPool:
     def refresh(
         self, folder: Snapshot, *, inputs: LoadInputs | None = None, changed: Collection[str] | None = None
     ) -> tuple[Agent, ...]:
-        """Load all agents again as files are now. Returns those whose snapshot differs.
+        """Load the agents again whose files may have changed. Return those whose snapshot differs.
 
-        `folder` is the workspace folder's present snapshot. `changed` are the only paths that can have
-        changed; None: any may have. An agent whose directory is gone keeps its last snapshot, and one whose
-        parent has less than before is granted less: its `notice` says so.
+        `folder` is the workspace folder's present snapshot. `changed` are the only paths that may have
+        changed, or None if any may have. An agent whose directory is gone keeps its last snapshot, and an
+        agent whose parent has less than before is granted less. In both cases its `notice` says so.
         """
         with self._lock:
             self._directories.follow(folder, inputs or self.inputs)
@@ -266,9 +269,10 @@ class AgentPool:
         return tuple(news)
 
     def check_message(self, sender: str, target: str) -> None:
-        """Raise RequestError, code agent-message, unless one agent may send the other a message.
+        """Raise RequestError, code agent-message, if `sender` may not send a message to `target`.
 
-        A worker may write to its parent and its own children; other agents may write to everyone.
+        A worker may write to its parent and its own children. Other agents may write to every agent but
+        themselves.
         """
         sender_agent, target_agent = self.get(sender), self.get(target)
         if sender_agent is target_agent:

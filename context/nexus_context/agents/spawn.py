@@ -1,6 +1,7 @@
-"""What a new agent is granted, from the request, the settings of its name, its parent and its folder.
+"""Computes what a new agent is granted, from the request, the settings for its name, its parent and its
+folder.
 
-1. The request comes before `agents.<name>` of the settings, those before the parent.
+1. The request overrides `agents.<name>` of the settings, and these override what the parent has.
 2. Its model is the requested one, else the one requested for the nearest agent above it, else that of its own
    folder's settings, else its parent's.
 3. Permissions and tools only narrow (`permissions`). If its directory cannot be read and never could, its
@@ -32,9 +33,9 @@ from nexus_context.folder.snapshot import Snapshot
 
 
 def complete_spec(spec: AgentSpec, configured: Mapping[str, Any] | None) -> AgentSpec:
-    """The spec, completed by what the settings define for this name.
+    """Return the spec, completed by the options that the settings define for this agent.
 
-    Raises RequestError for an unknown role.
+    Raise RequestError for an unknown role.
     """
     defaults = configured or {}
     tools = defaults.get("tools") if spec.tools is None else spec.tools
@@ -57,7 +58,9 @@ def complete_spec(spec: AgentSpec, configured: Mapping[str, Any] | None) -> Agen
 
 
 def check_child(spec: AgentSpec, parent: Agent) -> None:
-    """Raise RequestError unless an agent may have such a child."""
+    """Raise RequestError if `parent` may not have this child: it is too deep, or the parent is a worker and
+    the child is not.
+    """
     if parent.depth >= MAX_DEPTH:
         raise RequestError(
             f"Agent {spec.id!r} would be {parent.depth + 1} deep, and agents are at most {MAX_DEPTH}. "
@@ -73,9 +76,10 @@ def check_child(spec: AgentSpec, parent: Agent) -> None:
 
 
 def grant_of(agent: Agent, base: Snapshot) -> AgentGrant:
-    """Collect what an agent inherits from its parents and its folder; also sets its attributes.
+    """Collect what an agent inherits from its parents and its folder. Also set the agent's permissions, tools
+    and parameters.
 
-    Raises RequestError for what its parent cannot grant.
+    Raise RequestError if the agent requested something that its parent cannot grant.
     """
     spec, parent = agent.spec, agent.parent
     if parent is None:
@@ -86,7 +90,9 @@ def grant_of(agent: Agent, base: Snapshot) -> AgentGrant:
 
 
 def remaining_grant(agent: Agent, base: Snapshot) -> AgentGrant:
-    """As `grant_of`, for an agent whose parent can now grant less than it requested: what is left."""
+    """Do the same as `grant_of` for an agent whose parent can now grant less than the agent requested. It
+    grants what the parent still can.
+    """
     spec, parent = agent.spec, agent.parent
     if parent is None:
         raise ValueError("the workspace folder's own agent is granted nothing")
@@ -133,7 +139,9 @@ def _grant(
 
 
 def prompt_generations(contents: PromptContents) -> tuple[Generation, ...]:
-    """The files of a prompt by the agent that brought them, nearest first: what a child inherits of it."""
+    """Return what a child inherits of a prompt: its files, grouped by the agent that brought them, the
+    nearest agent first.
+    """
     grant = contents.grant
     if grant is None:
         return (Generation(None, contents.bootstrap, contents.blocks),)
@@ -143,7 +151,9 @@ def prompt_generations(contents: PromptContents) -> tuple[Generation, ...]:
 
 
 def requested_model(agent: Agent) -> str | None:
-    """The model requested for the agent, or for the nearest agent above it."""
+    """Return the model that was requested for the agent, else for the nearest agent above it. Return None if
+    none was requested.
+    """
     ancestor: Agent | None = agent
     while ancestor is not None:
         if ancestor.spec.model:

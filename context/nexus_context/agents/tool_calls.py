@@ -1,6 +1,7 @@
-"""A model's calls of the agent tools (`prompt.agent_tools`): the checked arguments, the texts of results.
+"""Checks the arguments of a model's calls of the agent tools (`prompt.agent_tools`), and renders the results.
 
-A mistake raises a RequestError that names the argument and says what to give: the model can correct its call.
+A mistake raises a RequestError that names the argument and says what to give, so that the model can correct
+its call.
 """
 
 from collections.abc import Mapping
@@ -23,10 +24,11 @@ def checked_arguments(
     snapshot: Snapshot,
     options: Options = Options(),  # noqa: B008 (frozen)
 ) -> dict[str, Any]:
-    """The arguments of a call by the agent of a snapshot. `arguments` are an object, or its JSON text.
+    """Return the checked arguments of a call that the snapshot's agent makes. `arguments` is an object, or
+    its JSON text.
 
-    Raises RequestError: `unknown-tool`; `tool-not-offered`, by the role, the permissions or the settings;
-    `bad-argument`.
+    Raise RequestError with one of these codes: `unknown-tool`; `tool-not-offered` if role, permissions or
+    settings exclude the tool; `bad-argument`.
     """
     if tool_name not in NAMES:
         raise RequestError(
@@ -50,7 +52,7 @@ def checked_arguments(
 
 
 def result(name: str, **values: object) -> str:
-    """A line of `texts/agent_results.md`, with these values."""
+    """Return the line `name` of `texts/agent_results.md`, filled in with these values."""
     return texts.table("agent_results")[name].format(**values)
 
 

@@ -1,4 +1,5 @@
-"""The assembler as one object for programs: sources in, contexts out, with a cache and its statistics.
+"""Offers the assembler as one object for programs: it reads from their sources, returns contexts, caches them
+and counts cache hits.
 
 Reading order: sources (what a program may replace, and our own), records (what a session store has), facade.
 """

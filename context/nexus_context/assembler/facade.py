@@ -1,12 +1,13 @@
-"""`ContextAssembler`: one object that assembles contexts of sessions, for programs that have their own parts.
+"""Assembles contexts of sessions with one object, `ContextAssembler`, for programs that have their own
+sources.
 
 1. The pipeline is `turn.assemble`; this object only brings its inputs together.
-2. A folder's files and the session's messages are looked at with every call. A context is reused while
-   nothing that it depends on has changed, the minute included, at most `cache.TTL` seconds.
+2. Each call checks the folder's files and the session's messages. A context is reused for at most `cache.TTL`
+   seconds, as long as nothing that it depends on has changed, the minute of the clock included.
 3. Messages that were counted once are not counted again while the session only grows.
 4. A setting in `config` counts like one of the global `config.json`.
-5. Without a message or an event of its own, a request is made for the user's message at the end of the
-   session: it is told the time. Later requests send it as it was sent.
+5. If a request brings neither a message nor an event, it is made for the user's message at the end of the
+   session, to which the time is added. Later requests send that message as it was sent.
 """
 
 import os
@@ -63,7 +64,7 @@ _REQUEST = ("message", "event", "format")
 
 
 class ContextCache(Protocol):
-    """Contexts of one session by key; `AssemblyCache` is ours."""
+    """Stores contexts of one session by key. `AssemblyCache` is the default implementation."""
 
     def get(self, key: Hashable) -> AssembledContext | None: ...
 
@@ -75,8 +76,10 @@ class ContextCache(Protocol):
 
 
 class ContextMetadata(msgspec.Struct, frozen=True):
-    """What was assembled. `token_estimate` has the keys `system_prompt`, `messages`, `tools` and
-    `total`, `truncation_info` those of docs/protocol.md in snake case; `assembly_time` is in milliseconds.
+    """Describes an assembled context. `assembly_time` is in milliseconds.
+
+    `token_estimate` has the keys `system_prompt`, `messages`, `tools` and `total`. `truncation_info` has the
+    keys of docs/protocol.md in snake case.
     """
 
     session_id: str
@@ -92,7 +95,9 @@ class ContextMetadata(msgspec.Struct, frozen=True):
 
 
 class ModelContext(msgspec.Struct, frozen=True):
-    """What a model is sent. `assembled` is the whole result, with a row for every token."""
+    """What is sent to a model. `assembled` is the complete result of `turn.assemble`, with a row for every
+    token.
+    """
 
     system_prompt: str
     messages: list[Message]
@@ -138,7 +143,7 @@ class _Session:
 
 
 class ContextAssembler:
-    """Assembles contexts of the sessions of one folder. Not safe for several threads at once."""
+    """Assembles contexts of the sessions of one folder. Only one thread may use it at a time."""
 
     def __init__(
         self,
@@ -173,7 +178,7 @@ class ContextAssembler:
         self._dropped = Statistics()
 
     def snapshot(self, agent_id: str | None = None) -> Snapshot:
-        """The folder as it is now, for a named agent or for none."""
+        """Return the folder as it is now, for the agent `agent_id`, or for no agent if it is None."""
         inputs = LoadInputs(
             home=global_directory(self._environ),
             user_home=user_home(self._environ),
@@ -187,13 +192,12 @@ class ContextAssembler:
         return snapshot
 
     def assemble(self, session_id: str, agent_id: str | None = None, **options: Any) -> ModelContext:
-        """The context of a session's next request.
+        """Return the context of a session's next request.
 
-        `options` are `message`, `event` and `format` of `Request`, the fields of `Options`, and shortcuts
-        for parameters: `temperature`, `max_tokens`, `top_p`, `top_k`, `thinking_level`, `thinking_budget`;
-        `model_id` and `sandbox_mode` are other names of `model` and `sandbox`.
-
-        Raises RequestError as `turn.assemble`, and `bad-option` for an option that does not exist.
+        `options` may be `message`, `event` and `format` of `Request`, the fields of `Options`, and these
+        shortcuts for model parameters: `temperature`, `max_tokens`, `top_p`, `top_k`, `thinking_level`,
+        `thinking_budget`. `model_id` and `sandbox_mode` are other names of `model` and `sandbox`. Raise
+        RequestError as `turn.assemble` does, and with code `bad-option` for an option that does not exist.
         """
         began = time.perf_counter()
         snapshot = self.snapshot(agent_id)
@@ -208,7 +212,7 @@ class ContextAssembler:
         return _model_context(context, session_id, skills, cached=cached, began=began)
 
     def check_compaction(self, session_id: str, agent_id: str | None = None) -> CompactionCheck:
-        """Whether a session should be compacted before its next request."""
+        """Return whether a session should be compacted before its next request, and why."""
         snapshot = self.snapshot(agent_id)
         history, request = self._read(session_id, Request())
         conversation = self._session(session_id).follow(history)
@@ -222,7 +226,7 @@ class ContextAssembler:
         )
 
     def invalidate_cache(self, session_id: str) -> None:
-        """Forget the contexts of a session. Changed messages do that by themselves."""
+        """Forget the contexts of a session. If its messages change, this call is not needed."""
         session = self._sessions.pop(session_id, None)
         if session is not None:
             statistics = session.cache.statistics()
@@ -230,7 +234,7 @@ class ContextAssembler:
             session.cache.invalidate()
 
     def get_cache_stats(self) -> Statistics:
-        """Hits, misses, entries and the hit rate over all sessions."""
+        """Return hits, misses, entries and the hit rate over all sessions."""
         return sum((session.cache.statistics() for session in self._sessions.values()), self._dropped)
 
     def _session(self, session_id: str) -> _Session:
@@ -287,7 +291,7 @@ class ContextAssembler:
 
 
 class AsyncContextAssembler:
-    """A `ContextAssembler` whose sources are asynchronous: its methods are awaited."""
+    """A `ContextAssembler` for asynchronous sources. `assemble` and `check_compaction` must be awaited."""
 
     def __init__(
         self,
@@ -307,12 +311,12 @@ class AsyncContextAssembler:
         )
 
     async def assemble(self, session_id: str, agent_id: str | None = None, **options: Any) -> ModelContext:
-        """As `ContextAssembler.assemble`."""
+        """Do the same as `ContextAssembler.assemble`."""
         await self._ask(session_id, agent_id, _options_of(options))
         return self._assembler.assemble(session_id, agent_id, **options)
 
     async def check_compaction(self, session_id: str, agent_id: str | None = None) -> CompactionCheck:
-        """As `ContextAssembler.check_compaction`."""
+        """Do the same as `ContextAssembler.check_compaction`."""
         await self._ask(session_id, agent_id, Options(skip_skills=True))
         return self._assembler.check_compaction(session_id, agent_id)
 
@@ -321,7 +325,7 @@ class AsyncContextAssembler:
         self._assembler.invalidate_cache(session_id)
 
     def get_cache_stats(self) -> Statistics:
-        """Hits, misses, entries and the hit rate over all sessions."""
+        """Return hits, misses, entries and the hit rate over all sessions."""
         return self._assembler.get_cache_stats()
 
     async def _ask(self, session_id: str, agent_id: str | None, options: Options) -> None:
@@ -352,9 +356,10 @@ def create_context_assembler(
 def create_context_assembler(
     session_store: Any, tool_executor: Any = None, **options: Any
 ) -> ContextAssembler | AsyncContextAssembler:
-    """An assembler; `options` are the other arguments of its constructor.
+    """Create an assembler. `options` are the other arguments of its constructor.
 
-    With a source that is asynchronous it is an `AsyncContextAssembler`, whose methods are awaited.
+    If a source is asynchronous, return an `AsyncContextAssembler`, whose `assemble` and `check_compaction`
+    must be awaited.
     """
     sources = (session_store, tool_executor, options.get("skill_provider"))
     is_async = any(map(is_asynchronous, sources))

@@ -1,10 +1,10 @@
-"""Records of a program's session store → messages (SPEC §6).
+"""Converts the records of a program's session store to messages (SPEC §6).
 
 1. A record is a `Message`, a mapping with a `role`, or one with a `type`: `user`, `assistant`, `system`,
    `tool_call`, `tool_result` or `compaction`. Keys may have camel or snake case.
-2. Calls behind one another, or behind an assistant's words, are one message: providers want the results
-   behind all of them.
-3. A record that is none of these raises RequestError, `bad-record`, with its number.
+2. Tool calls that follow each other, or an assistant's text, become one message with it, because providers
+   want the results after all calls.
+3. Any other record raises RequestError, code `bad-record`, with its number.
 """
 
 from collections.abc import Iterable, Mapping
@@ -28,7 +28,9 @@ _SUMMARY = ("summary", "content", "text")
 
 
 def messages_of(records: Iterable[Any]) -> list[Message]:
-    """The messages of a session's records, oldest first."""
+    """Convert the records of a session to messages, oldest first. Raise RequestError, code `bad-record`, for
+    a damaged record.
+    """
     messages: list[Message] = []
     for number, record in enumerate(records):
         try:

@@ -1,4 +1,4 @@
-"""What an assembler takes its input from: protocols of one to four methods, and our own of each.
+"""Defines the sources of an assembler: protocols of a few methods, and our own implementation of each.
 
 | Protocol | Ours |
 |---|---|
@@ -24,14 +24,18 @@ from nexus_context.turn.request import Options
 
 
 class SessionStore(Protocol):
-    """Where the messages of sessions are."""
+    """Stores the messages of sessions."""
 
     def get_messages(self, session_id: str) -> Sequence[Message | Mapping[str, Any]]:
-        """The messages or `records` of a session, oldest first; none for a session that does not exist."""
+        """Return the messages or `records` of a session, oldest first. Return none if the session does not
+        exist.
+        """
         ...
 
     def get_metadata(self, session_id: str) -> Mapping[str, Any]:
-        """Facts of a session; `parameters` and `agent_parameters` are model parameters by name."""
+        """Return facts about a session. Its `parameters` and `agent_parameters` are model parameters: name →
+        value.
+        """
         ...
 
 
@@ -44,19 +48,21 @@ class AsyncSessionStore(Protocol):
 
 
 class ToolExecutor(Protocol):
-    """Who runs tools."""
+    """Defines and runs tools."""
 
     def list(self) -> Sequence[Tool]:
-        """All definitions."""
+        """Return the definitions of all tools."""
         ...
 
     def get_for_model(self, options: Options) -> Sequence[Tool]:
-        """The definitions for a request; the assembler filters them by the settings and the request."""
+        """Return the definitions for a request. The assembler then filters them by the settings and the
+        request.
+        """
         ...
 
 
 class ActiveSkill(msgspec.Struct, frozen=True):
-    """A skill in use. `id` is its name for the provider."""
+    """A skill that is in use. `id` is the provider's identifier of it."""
 
     id: str
     name: str
@@ -67,10 +73,10 @@ class ActiveSkill(msgspec.Struct, frozen=True):
 
 
 class SkillProvider(Protocol):
-    """Who knows skills."""
+    """Provides the active skills of a session, with their instructions, tools and priorities."""
 
     def get_active_skills(self, agent_id: str | None, session_id: str) -> Sequence[ActiveSkill]:
-        """The skills that an agent uses in a session."""
+        """Return the skills that an agent uses in a session."""
         ...
 
     def get_skill_instructions(self, skill_id: str) -> str: ...
@@ -78,12 +84,14 @@ class SkillProvider(Protocol):
     def get_skill_tools(self, skill_id: str) -> Sequence[Tool]: ...
 
     def get_skill_priority(self, skill_id: str) -> int:
-        """Skills with a higher priority come first."""
+        """Return the priority of a skill. Skills with a higher priority come first."""
         ...
 
 
 def complete_skill(provider: SkillProvider, skill: ActiveSkill) -> ActiveSkill:
-    """The skill with what the provider's getters say of it now; where they say nothing, it stays."""
+    """Return the skill with the instructions, tools and priority that the provider's getters return now. An
+    empty answer leaves a field as it is.
+    """
     return msgspec.structs.replace(
         skill,
         instructions=provider.get_skill_instructions(skill.id) or skill.instructions,
@@ -93,7 +101,7 @@ def complete_skill(provider: SkillProvider, skill: ActiveSkill) -> ActiveSkill:
 
 
 class Answers:
-    """What asynchronous sources answered, as a source of each kind."""
+    """Holds the answers of asynchronous sources, and acts as a source of each kind that returns them."""
 
     def set(
         self,
@@ -131,12 +139,12 @@ class Answers:
 
 
 async def awaited(answer: Any) -> Any:
-    """What a source answers, asynchronous or not."""
+    """Return a source's answer, awaited if it is awaitable."""
     return await answer if inspect.isawaitable(answer) else answer
 
 
 async def awaited_skill(provider: Any, skill: ActiveSkill) -> ActiveSkill:
-    """As `complete_skill`, of a provider that may be asynchronous."""
+    """Do the same as `complete_skill` for a provider whose getters may be asynchronous."""
     return msgspec.structs.replace(
         skill,
         instructions=await awaited(provider.get_skill_instructions(skill.id)) or skill.instructions,
@@ -146,13 +154,13 @@ async def awaited_skill(provider: Any, skill: ActiveSkill) -> ActiveSkill:
 
 
 def is_asynchronous(source: Any) -> bool:
-    """Whether a method of a source is a coroutine function."""
+    """Whether one of the source's methods is a coroutine function."""
     names = ("get_messages", "get_metadata", "get_for_model", "get_active_skills")
     return any(inspect.iscoroutinefunction(getattr(source, name, None)) for name in names)
 
 
 class LedgerStore:
-    """The sessions of one folder in a ledger."""
+    """Reads the sessions of one folder from a ledger."""
 
     def __init__(self, ledger: Ledger, workspace: str) -> None:
         """`workspace` is the absolute real path of the folder."""
@@ -160,7 +168,7 @@ class LedgerStore:
         self._workspace = workspace
 
     def get_messages(self, session_id: str) -> Sequence[Message]:
-        """What the next request is made of: everything since the last compaction."""
+        """Return the messages of which the next request is made: all since the last compaction."""
         history = self._ledger.history(self._workspace, session_id)
         return [] if history is None else [message.message for message in history.messages]
 
@@ -170,7 +178,7 @@ class LedgerStore:
 
 
 class ToolList:
-    """Definitions of tools."""
+    """A tool executor that only has definitions of tools."""
 
     def __init__(self, tools: Sequence[Tool] = ()) -> None:
         self._tools = list(tools)
@@ -183,7 +191,7 @@ class ToolList:
 
 
 class FolderSkills:
-    """The skills of a folder; `active` are the names of those in use."""
+    """Provides the skills of a folder. `active` are the names of the skills that are in use."""
 
     def __init__(self, snapshot: Snapshot, active: Sequence[str] = ()) -> None:
         """RequestError, `unknown-skill`, for a name that the folder does not have."""
@@ -194,7 +202,7 @@ class FolderSkills:
         return [self._skill(name) for name in self._active]
 
     def get_skill_instructions(self, skill_id: str) -> str:
-        """The text that an active skill has in the prompt."""
+        """Return the text that an active skill has in the prompt."""
         return skill_text(self._snapshot, skill_id)
 
     def get_skill_tools(self, skill_id: str) -> Sequence[Tool]:

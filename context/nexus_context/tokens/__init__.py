@@ -1,4 +1,4 @@
-"""Token counts, exact and offline where the tokenizer is public, and the limits of models."""
+"""Counts tokens, exactly and offline where the tokenizer is public, and knows the limits of models."""
 
 from nexus_context.tokens.attribution import count_spans, part_tokens, span_units, whole_tokens
 from nexus_context.tokens.counter import (

@@ -1,7 +1,9 @@
-"""How wrong our counts have been for each family of models, by what providers counted.
+"""Measures how wrong our token estimates have been for each family of models, by the counts that providers
+reported.
 
-The same reports count as for the factor of a family (`correction`, rule 2). An error is that of the estimate
-of a request, in thousandths of the provider's figure: as it is, and times the factor.
+It uses the reports that also determine a family's factor (`correction`, rule 2). An error is how far the
+estimate of a request is from the provider's figure, in thousandths of that figure. Each error is computed
+twice: without the factor and with it.
 """
 
 from collections.abc import Hashable, Iterable, Sequence
@@ -13,7 +15,7 @@ from nexus_context.tokens.correction import UsageReport, counted_reports, deviat
 
 
 class DatedReport(msgspec.Struct, frozen=True):
-    """A stored report with its conversation. `created`: ISO 8601, UTC; None where nobody noted it."""
+    """A stored report with its conversation. `created` is ISO 8601 in UTC, or None if no time was stored."""
 
     conversation: Hashable
     report: UsageReport
@@ -21,16 +23,19 @@ class DatedReport(msgspec.Struct, frozen=True):
 
 
 class Errors(msgspec.Struct, frozen=True):
-    """The errors of some estimates, in thousandths: half of them, and nine of ten, are at most that."""
+    """The median and the ninth decile of the errors of some estimates, in thousandths of the provider's
+    figures.
+    """
 
     median: int
     ninth_decile: int
 
 
 class FamilyAccuracy(msgspec.Struct, frozen=True):
-    """The errors of one family. `factor` is in thousandths; None: there are too few requests to know one.
+    """The errors of one family of models. `factor` is in thousandths, or None if there are too few requests
+    to learn one.
 
-    `since` is when the first of the requests was reported.
+    `since` is when the earliest of the counted requests was reported.
     """
 
     family: str
@@ -43,7 +48,7 @@ class FamilyAccuracy(msgspec.Struct, frozen=True):
 
 
 def measure_accuracy(reports: Sequence[DatedReport]) -> list[FamilyAccuracy]:
-    """The accuracy for each family, by name; `reports` are the newest first."""
+    """Return the accuracy of each family, sorted by family name. `reports` must be sorted newest first."""
     families = sorted({dated.report.family for dated in reports})
     accuracies = (_accuracy(family, reports) for family in families)
     return [accuracy for accuracy in accuracies if accuracy is not None]

@@ -1,4 +1,4 @@
-"""Divide the tokens of a text among its spans, so that the parts sum to its count exactly."""
+"""Divides the tokens of a text among its spans, so that the parts sum to its count exactly."""
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
@@ -9,11 +9,13 @@ from nexus_context.tokens.counter import AdditiveCounter, TokenCounter
 
 
 def count_spans(counter: TokenCounter, text: str, cuts: Sequence[int]) -> tuple[int, ...]:
-    """Tokens of each `text[cuts[i]:cuts[i + 1]]`; none is negative, their sum is `counter.count(text)`.
+    """Return the tokens of each `text[cuts[i]:cuts[i + 1]]`. No count is negative, and they sum to
+    `counter.count(text)`.
 
-    `cuts` are offsets in code points, ascending, from 0 to `len(text)`; ValueError otherwise. A span that
-    begins and ends at segment cuts has its own exact count. Elsewhere a token that straddles a cut belongs
-    to one side. The estimated count of a span can differ by one, depending on what precedes it.
+    `cuts` are offsets in code points, ascending from 0 to `len(text)`; otherwise it raises ValueError. A span
+    that begins and ends where `segments.split` cuts the text has its own exact count. Elsewhere a token that
+    straddles a cut belongs to one side, and the estimated count of a span can differ by one, depending on
+    what precedes it.
     """
     marks = _marks(counter, text, cuts)
     if isinstance(counter, AdditiveCounter):
@@ -22,20 +24,22 @@ def count_spans(counter: TokenCounter, text: str, cuts: Sequence[int]) -> tuple[
 
 
 def span_units(counter: TokenCounter, text: str, cuts: Sequence[int]) -> tuple[int, ...]:
-    """As `count_spans`, before rounding: `part_tokens` converts a sum of these to tokens."""
+    """Return the units of each span, as `count_spans` measures them before rounding. `part_tokens` converts a
+    sum of these units to tokens.
+    """
     return tuple(b - a for a, b in pairwise(_marks(counter, text, cuts)))
 
 
 def part_tokens(counter: TokenCounter, units: int) -> int:
-    """Tokens of a part of a text, by its units: the same wherever it is.
+    """Convert the units of a part of a text to tokens. The result does not depend on where the part stands.
 
-    Rounded down, so that parts never sum to more than the whole.
+    It is rounded down, so that parts never sum to more than the whole.
     """
     return counter.part_tokens(units) if isinstance(counter, AdditiveCounter) else units
 
 
 def whole_tokens(counter: TokenCounter, units: int) -> int:
-    """Tokens of a whole text, by its units: `counter.count` of it."""
+    """Convert the units of a whole text to tokens: the result equals `counter.count` of that text."""
     return counter.tokens(units) if isinstance(counter, AdditiveCounter) else units
 
 

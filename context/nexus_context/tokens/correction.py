@@ -1,4 +1,4 @@
-"""Corrects the total of a request by what providers counted.
+"""Corrects the estimated total of a request by what providers counted for earlier requests.
 
 1. A *report* has the tokens of one request by its provider beside our estimate of the same request. It is
    dropped if the provider's figure is less than half or more than twice the estimate: it is a sum over
@@ -46,9 +46,11 @@ UNKNOWN_PROMPT = 100_000
 
 
 class UsageReport(msgspec.Struct, frozen=True):
-    """One request by its provider's count and by ours, in tokens. `shown` is the total that was displayed.
+    """The tokens of one request: as its provider counted them (`reported`), and as we estimated them. `shown`
+    is the total that was displayed to the user.
 
-    `anchors`: later requests of the conversation contain this one; an imported one had other prompts.
+    `anchors` is true if later requests of the conversation contain this request. It is false for an imported
+    conversation, whose requests had other prompts.
     """
 
     family: str
@@ -64,17 +66,19 @@ class UsageReport(msgspec.Struct, frozen=True):
 
     @property
     def is_plausible(self) -> bool:
-        """Whether both figures may be of the same text (rule 1)."""
+        """Whether the two figures can be counts of the same text (rule 1)."""
         return is_plausible(self.reported, self.estimated)
 
     @property
     def deviation(self) -> int:
-        """How far the displayed total was off, in thousandths of the provider's figure."""
+        """How far the displayed total was from the provider's figure, in thousandths of that figure."""
         return round(1000 * abs(self.shown - self.reported) / self.reported)
 
 
 class Correction(msgspec.Struct, frozen=True):
-    """How totals of one family are corrected. `factor` and `error` are in thousandths; None: not known."""
+    """How totals of one family of models are corrected. `factor` and `error` are in thousandths, or None if
+    they are not known.
+    """
 
     family: str = ""
     factor: int | None = None
@@ -82,9 +86,10 @@ class Correction(msgspec.Struct, frozen=True):
     anchor: UsageReport | None = None
 
     def total(self, estimate: int, family: str) -> int | None:
-        """The corrected tokens of a request that is estimated so; None if nothing is known of the family.
+        """Return the corrected tokens of a request whose estimate is `estimate`. Return None if nothing is
+        known about `family`.
 
-        Never negative, and never less for a larger estimate.
+        The result is never negative, and never smaller for a larger estimate.
         """
         if family != self.family or (self.factor is None and self.anchor is None):
             return None
@@ -99,7 +104,9 @@ class Correction(msgspec.Struct, frozen=True):
         return anchored + (estimate - counted) * factor // 1000
 
     def capacity(self, available: int, family: str) -> int:
-        """The estimated tokens that fill `available` as the provider counts; never more than `available`."""
+        """Return how many estimated tokens fill `available` tokens as the provider counts them. The result is
+        never more than `available`.
+        """
         if family != self.family:
             return available
         ratio, anchor = self.factor or 1000, self.anchor
@@ -118,12 +125,17 @@ UNCORRECTED = Correction()
 
 
 def is_plausible(reported: int, estimated: int) -> bool:
-    """Whether two counts may be of the same text (rule 1)."""
+    """Whether two counts can be of the same text (rule 1)."""
     return 0 < reported <= PLAUSIBLE * estimated and 0 < estimated <= PLAUSIBLE * reported
 
 
 def checked_report(report: UsageReport, *, prompt_known: bool = True) -> UsageReport | None:
-    """The report, unless it says nothing or cannot be true; rule 3 for an unknown prompt."""
+    """Return the report, or None if its request is too small to say anything or its figures cannot both be
+    right.
+
+    If the prompt of the request is unknown (`prompt_known` is false), rule 3 accepts a larger provider's
+    figure.
+    """
     excess = report.reported - report.estimated
     if not prompt_known and 0 < report.estimated < excess <= UNKNOWN_PROMPT:
         return report
@@ -133,7 +145,9 @@ def checked_report(report: UsageReport, *, prompt_known: bool = True) -> UsageRe
 
 
 def learned(family: str, reports: Iterable[tuple[Hashable, UsageReport]]) -> Correction:
-    """The correction of a family by its reports, the newest first, each with its conversation."""
+    """Learn the correction of a family from reports, each with its conversation. The reports must be sorted
+    newest first.
+    """
     counted = [report for _, report in counted_reports(family, reports)]
     if len(counted) < LEAST_REPORTS:
         return Correction(family)
@@ -150,7 +164,9 @@ def learned(family: str, reports: Iterable[tuple[Hashable, UsageReport]]) -> Cor
 def counted_reports(
     family: str, reports: Iterable[tuple[Hashable, UsageReport]]
 ) -> list[tuple[Hashable, UsageReport]]:
-    """The reports of a family that count (rule 2), the newest first, each with its conversation."""
+    """Return the reports of a family that count by rule 2, each with its conversation. Input and result are
+    sorted newest first.
+    """
     counts: dict[Hashable, int] = {}
     counted: list[tuple[Hashable, UsageReport]] = []
     for conversation, report in reports:
@@ -165,7 +181,9 @@ def counted_reports(
 
 
 def deviations(reports: Iterable[UsageReport], factor: int) -> list[int]:
-    """How far the estimates times a factor are off, each in thousandths of the provider's figure."""
+    """Return how far each estimate times `factor` is from the provider's figure. Both `factor` and the
+    results are in thousandths.
+    """
     return [
         round(1000 * abs(report.estimated * factor // 1000 - report.reported) / report.reported)
         for report in reports

@@ -1,4 +1,4 @@
-"""Token counters: exact ones for two encodings, one scaled from them, one by characters.
+"""Counts tokens: exactly in two encodings, by a factor on these, or by the number of characters.
 
 1. A counter measures text in units that add up over segments, and converts a sum of units to tokens by a
    monotonic function. So counts of a document's parts can sum exactly.
@@ -23,7 +23,7 @@ _ENTRY_BYTES = 100  # a dict slot and an int
 
 
 class CountedToolCall(Protocol):
-    """What a counter needs of a tool call."""
+    """The fields of a tool call that a counter reads."""
 
     @property
     def name(self) -> str:
@@ -32,16 +32,18 @@ class CountedToolCall(Protocol):
 
     @property
     def arguments(self) -> Any:
-        """A JSON value, or a string of JSON."""
+        """The arguments as a JSON value, or as a string of JSON."""
         ...
 
 
 class CountedMessage(Protocol):
-    """What a counter needs of a message."""
+    """The fields of a message that a counter reads."""
 
     @property
     def content(self) -> Any:
-        """Text, or parts: JSON objects of `type` text, image or anything else; or None."""
+        """A text, a list of parts, or None. A part is a JSON object whose `type` is text, image or anything
+        else.
+        """
         ...
 
     @property
@@ -51,24 +53,30 @@ class CountedMessage(Protocol):
 
 
 class TokenCounter(Protocol):
-    """Counts tokens; `exact` says whether a count equals that of the model's tokenizer."""
+    """Counts the tokens of texts and messages for one model."""
 
     @property
     def name(self) -> str:
-        """The tokenizer, for people: `o200k_base`, `o200k_base × 1.18 (Claude)`, `characters`."""
+        """The tokenizer's name for people, such as `o200k_base`, `o200k_base × 1.18 (Claude)` or
+        `characters`.
+        """
         ...
 
     @property
     def exact(self) -> bool:
-        """Whether counts of text are exact for the model; else they are estimates, shown with ≈."""
+        """Whether counts of text equal those of the model's own tokenizer. Otherwise they are estimates,
+        which are shown with ≈.
+        """
         ...
 
     def count(self, text: str) -> int:
-        """Tokens of `text`."""
+        """Return the tokens of `text`."""
         ...
 
     def count_messages(self, messages: "Iterable[CountedMessage | Mapping[str, Any]]") -> int:
-        """Tokens of all `messages`: the sum of `count_message` of each. A dictionary has the same fields."""
+        """Return the tokens of all `messages`: the sum of `count_message` of each. A message may be a
+        dictionary with the same fields.
+        """
         ...
 
     def __hash__(self) -> int:
@@ -82,12 +90,16 @@ def count_message(
     tool_calls: "Sequence[CountedToolCall] | None" = None,
     role: str = "user",
 ) -> int:
-    """Tokens of one message: 4, its text and images, and name + arguments + an overhead for each tool call.
+    """Return the tokens of one message: 4, its text and images, and for each tool call its name, its
+    arguments and an overhead.
 
-    Images and calls cost what the counter's family says, a call 5 by default (`families`); a part that marks
-    the place of a call is not sent and costs nothing. Opaque parts count by `estimates`; a part that is
-    neither text nor an image counts as its JSON text. A counter of the caller that counts messages has the
-    last word (`plain_counter`): only it is told the role.
+    The family of the counter says what an image and the overhead of a call cost, 5 tokens a call by default
+    (`families`). A part that only marks the place of a call is not sent and costs nothing. Opaque parts,
+    which only their provider can read, count by `estimates`. Any other part that is neither text nor an image
+    counts as its JSON text.
+
+    If the caller's own counter counts messages (`plain_counter`), its result is returned instead. `role` is
+    used only for such a counter.
     """
     own_count = getattr(counter, "own_count", None)
     if own_count is not None:
@@ -110,7 +122,9 @@ class _Call(NamedTuple):
 
 
 def fields_of(message: CountedMessage | Mapping[str, Any]) -> tuple[Any, Any, str]:
-    """Content, tool calls and role of a message; calls of a dictionary may be OpenAI's."""
+    """Return content, tool calls and role of a message. The tool calls of a dictionary may have OpenAI's
+    form.
+    """
     if not isinstance(message, Mapping):
         return message.content, message.tool_calls, getattr(message, "role", "user")
     functions = [call.get("function") or call for call in message.get("tool_calls") or ()]
@@ -119,40 +133,48 @@ def fields_of(message: CountedMessage | Mapping[str, Any]) -> tuple[Any, Any, st
 
 
 def family_of_counter(counter: object) -> Family:
-    """The family whose calls and images a counter counts; the default for a counter without one."""
+    """Return the family that says what calls and images cost for this counter, or the default family if the
+    counter has none.
+    """
     family = getattr(counter, "family", None)
     return family if isinstance(family, Family) else families.DEFAULT
 
 
 class AdditiveCounter:
-    """Base of this package's counters: `units` add up over segments, `tokens` never decreases."""
+    """Base class of this package's counters. Their `units` add up over the segments of a text, and `tokens`
+    never decreases as units grow.
+    """
 
     name: str
     exact: bool
     family: Family = families.DEFAULT
 
     def units(self, text: str) -> int:
-        """The measure of `text`, additive over the segments of `segments.split`."""
+        """Return the size of `text` in units, which add up over the segments of `segments.split`."""
         raise NotImplementedError
 
     def segment_units(self, segment: str) -> int:
-        """`units` of one segment, or of the beginning of one; cached where that pays."""
+        """Return the units of one segment, or of the beginning of one. A counter that is slow caches the
+        result.
+        """
         return self.units(segment)
 
     def tokens(self, units: int) -> int:
-        """Tokens of a sum of units; `tokens(0) == 0`."""
+        """Convert a sum of units to tokens. `tokens(0)` is 0."""
         raise NotImplementedError
 
     def part_tokens(self, units: int) -> int:
-        """Tokens of a part of a text, rounded down: parts never sum to more than their whole."""
+        """Convert the units of a part of a text to tokens, rounded down, so that parts never sum to more than
+        their whole.
+        """
         raise NotImplementedError
 
     def count(self, text: str) -> int:
-        """Tokens of `text`."""
+        """Return the tokens of `text`."""
         return self.tokens(self.units(text))
 
     def count_messages(self, messages: "Iterable[CountedMessage | Mapping[str, Any]]") -> int:
-        """Tokens of all `messages`."""
+        """Return the tokens of all `messages`."""
         return sum(count_message(self, *fields_of(message)) for message in messages)
 
     def __repr__(self) -> str:
@@ -160,10 +182,11 @@ class AdditiveCounter:
 
 
 class TiktokenCounter(AdditiveCounter):
-    """Exact counts in `cl100k_base` or `o200k_base`, offline.
+    """Counts exactly in `cl100k_base` or `o200k_base`, offline.
 
-    The first count loads the vocabulary, which takes 0.1 to 0.3 s, so count off the event loop. Exact up to
-    runs of 49,152 code points in which no word ends (`segments`, rule 4).
+    The first count loads the vocabulary, which takes 0.1 to 0.3 s, so do not count on the event loop. A count
+    can differ from tiktoken's only if more than 49,152 code points follow each other without an end of a word
+    (`segments`, rule 4).
     """
 
     exact = True
@@ -176,13 +199,13 @@ class TiktokenCounter(AdditiveCounter):
         self.name = _name(encoding_name, family)
 
     def count(self, text: str) -> int:
-        """Tokens of `text`."""
+        """Return the tokens of `text`."""
         if len(text) < _DIRECT:  # as in `units`, since most texts are short
             return len(vocabulary.load_encoding(self.encoding).encode(text, disallowed_special=()))
         return self.units(text)
 
     def units(self, text: str) -> int:
-        """Tokens of `text`."""
+        """Return the tokens of `text`: a unit of this counter is a token."""
         if len(text) < _DIRECT:
             return self._encode_length(text)
         if len(text) > _LONG:
@@ -194,15 +217,15 @@ class TiktokenCounter(AdditiveCounter):
         return self.segment_units(segment)
 
     def segment_units(self, segment: str) -> int:
-        """Tokens of `segment`, cached."""
+        """Return the tokens of `segment`, from the cache if it was counted before."""
         return measure_cached(self.encoding, segment, self._encode_length)
 
     def tokens(self, units: int) -> int:
-        """`units`, which are tokens."""
+        """Return `units` as they are, since a unit is a token."""
         return units
 
     def part_tokens(self, units: int) -> int:
-        """`units`, which are tokens."""
+        """Return `units` as they are, since a unit is a token."""
         return units
 
     def _encode_length(self, text: str) -> int:
@@ -211,7 +234,9 @@ class TiktokenCounter(AdditiveCounter):
 
 
 class ScaledCounter(AdditiveCounter):
-    """`base` times `factor`, rounded up: an estimate for a vendor that publishes no tokenizer."""
+    """Estimates tokens for a vendor that publishes no tokenizer: the count of `base` times `factor`, rounded
+    up.
+    """
 
     exact = False
 
@@ -221,38 +246,40 @@ class ScaledCounter(AdditiveCounter):
         self._percent = round(factor * 100)
 
     def units(self, text: str) -> int:
-        """The base counter's units."""
+        """Return the base counter's units of `text`."""
         return self.base.units(text)
 
     def segment_units(self, segment: str) -> int:
-        """The base counter's units, cached."""
+        """Return the base counter's units of `segment`, which it caches."""
         return self.base.segment_units(segment)
 
     def tokens(self, units: int) -> int:
-        """The base counter's tokens times the factor, rounded up."""
+        """Return the base counter's tokens times the factor, rounded up."""
         return -(-self.base.tokens(units) * self._percent // 100)
 
     def part_tokens(self, units: int) -> int:
-        """The base counter's tokens times the factor, rounded down."""
+        """Return the base counter's tokens times the factor, rounded down."""
         return self.base.part_tokens(units) * self._percent // 100
 
 
 class SimpleTokenCounter(AdditiveCounter):
-    """An estimate by characters: 4 a token, 2.5 for Cyrillic, 1.5 for CJK; needs no vocabulary."""
+    """Estimates tokens by characters, without a vocabulary. A token has 4 characters, 2.5 in Cyrillic and 1.5
+    in CJK.
+    """
 
     name = "characters"
     exact = False
 
     def units(self, text: str) -> int:
-        """60ths of a token."""
+        """Return the estimate for `text` in 60ths of a token."""
         return estimates.text_units(text)
 
     def tokens(self, units: int) -> int:
-        """Tokens, rounded up."""
+        """Convert 60ths of a token to tokens, rounded up."""
         return math.ceil(units / estimates.UNITS_PER_TOKEN)
 
     def part_tokens(self, units: int) -> int:
-        """Tokens, rounded down."""
+        """Convert 60ths of a token to tokens, rounded down."""
         return units // estimates.UNITS_PER_TOKEN
 
 
@@ -281,7 +308,7 @@ def _count_part(counter: TokenCounter, part: object) -> int:
 
 
 def measure_cached(name: str, text: str, measure: Callable[[str], int]) -> int:
-    """`measure(part)`, from the cache of `name` if it was measured recently."""
+    """Return `measure(text)`, from the cache called `name` if the text was measured recently."""
     cache = _caches.get(name)
     if cache is None:
         cache = _caches.setdefault(name, _MeasureCache())

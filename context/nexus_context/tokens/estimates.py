@@ -1,10 +1,10 @@
-"""Estimates without a tokenizer: characters per token by script, JSON as text, and opaque parts by the bytes
-that they encrypt.
+"""Estimates tokens without a tokenizer: text by its characters and script, JSON as text, opaque parts by the
+size of their data.
 
-Providers do not say how many tokens a signed or encrypted part costs. The one rule here: as many as its
-readable text, or, if that is more, as many as its data would have as text, at four bytes a token; three bytes
-are four characters of base64. Reasoning of earlier turns counts wherever it is sent, although some models
-ignore it: a budget must not be too small.
+An opaque part is one that only its provider can read, such as signed or encrypted reasoning. Providers do not
+say how many tokens it costs. It counts as its readable text or as its data, whichever is more; four bytes of
+data count as a token, and three bytes are four characters of base64. Reasoning of earlier turns counts
+wherever it is sent, although some models ignore it, because a budget must not be too small.
 """
 
 import re
@@ -27,7 +27,9 @@ _CJK = (
 
 
 def text_units(text: str) -> int:
-    """60ths of a token, by script; exactly additive: units(a + b) == units(a) + units(b)."""
+    """Return the estimate for `text` in 60ths of a token, by script. It is additive: units(a + b) == units(a)
+    + units(b).
+    """
     units = _OTHER_UNITS * len(text)
     if text.isascii():
         return units
@@ -44,8 +46,8 @@ _ESTIMATED = (*_IMAGES, *_FILES)
 
 
 def is_image(part: Mapping[str, Any]) -> bool:
-    """Whether a content part is an image: the neutral form, Anthropic's, OpenAI's two, Gemini's, a resource
-    of MCP.
+    """Whether a content part is an image, in our own form, Anthropic's, either of OpenAI's, Gemini's, or as a
+    resource of MCP.
     """
     if "type" in part and part["type"] != "resource":
         return part["type"] in _IMAGES
@@ -57,7 +59,9 @@ def is_image(part: Mapping[str, Any]) -> bool:
 
 
 def is_estimated(part: Mapping[str, Any]) -> bool:
-    """Whether the tokens of a content part are an estimate with every counter: an image or a file."""
+    """Whether every counter can only estimate the tokens of a content part. This is so for images and
+    files.
+    """
     kind = part.get("type")
     return not _INLINE.isdisjoint(part) if kind is None else kind in _ESTIMATED
 
@@ -72,7 +76,7 @@ MOST_OPAQUE = 128_000
 
 
 def is_opaque(part: Mapping[str, Any]) -> bool:
-    """Whether only its provider can read a part: reasoning, a compaction, anything that Gemini signed."""
+    """Whether only its provider can read a part: reasoning, a compaction, or a part that Gemini signed."""
     kind = part.get("type")
     if isinstance(kind, str) and kind in _OPAQUE_TYPES:
         return True
@@ -80,7 +84,7 @@ def is_opaque(part: Mapping[str, Any]) -> bool:
 
 
 def opaque_text(part: Mapping[str, Any]) -> str:
-    """The readable text of an opaque part; "" without one."""
+    """Return the readable text of an opaque part, or "" if it has none."""
     texts = [part.get(key) for key in _OPAQUE_TEXT]
     summary = part.get("summary")
     if isinstance(summary, list):
@@ -90,16 +94,17 @@ def opaque_text(part: Mapping[str, Any]) -> str:
 
 
 def opaque_tokens(part: Mapping[str, Any]) -> int:
-    """Tokens of the encrypted data of an opaque part, by its length."""
+    """Estimate the tokens of the encrypted data of an opaque part from the length of the data."""
     data = (part.get(key) for key in _OPAQUE_DATA)
     length = sum(len(value) for value in data if isinstance(value, str))
     return min(-(-length * _DATA_TOKENS // _DATA_CHARACTERS), MOST_OPAQUE)
 
 
 def json_text(value: object) -> str:
-    """Compact JSON of a plain value, as it would be sent; a string is taken for JSON text.
+    """Return a plain value as compact JSON, as it would be sent. A string is taken for JSON text and returned
+    as it is.
 
-    Never raises: what JSON cannot represent (lone surrogates, sets, nesting past the encoder's depth) is
+    It never raises: a value that JSON cannot represent (lone surrogates, sets, too deep nesting) is
     approximated.
     """
     if isinstance(value, str):

@@ -1,4 +1,5 @@
-"""Families of models that count alike: the tokenizer, what a call costs, what an image costs.
+"""Groups models into families that count alike: with the same tokenizer, and the same cost of a tool call and
+of an image.
 
 The first family whose pattern matches the beginning of a model's name is that of the model. Each figure has
 its source.
@@ -33,7 +34,9 @@ the median error of increments falls from 23 % to 5.7 %.
 
 
 class Family(msgspec.Struct, frozen=True):
-    """How the models of a family are counted. `factor` is on `encoding`; `label` is for counters' names."""
+    """How the models of one family are counted. A count is that of `encoding` times `factor`; `label` is part
+    of the names of the family's counters.
+    """
 
     name: str
     encoding: str = "o200k_base"
@@ -50,7 +53,7 @@ DEFAULT = Family("default")
 
 @lru_cache(maxsize=256)  # names come from configurations
 def family_of(name: str) -> Family:
-    """The family of a model by its lower-case name without prefixes (`models.candidates`)."""
+    """Return the family of a model. `name` is in lower case and without prefixes (`models.candidates`)."""
     if not name:
         return DEFAULT
     if name.startswith("claude"):

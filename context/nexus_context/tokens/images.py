@@ -1,4 +1,5 @@
-"""What an image costs, by its provider's formula, and the size of an image from the first bytes of its data.
+"""Computes what an image costs by its provider's formula, and reads the size of an image from the first bytes
+of its data.
 
 1. The size is read from the header of a PNG, JPEG, GIF or WebP. Only without one, `width` and `height` of the
    part count: what the bytes say is what the provider sees.
@@ -33,15 +34,17 @@ class Size(NamedTuple):
 
 
 class ImageFormula(Protocol):
-    """The tokens of an image by one provider's formula."""
+    """Computes the tokens of an image as one provider does."""
 
     def tokens(self, size: Size | None, *, low_detail: bool) -> int:
-        """Tokens of an image of this size; None: unknown."""
+        """Return the tokens of an image of this size. `size` is None if it is unknown."""
         ...
 
 
 class PixelFormula(msgspec.Struct, frozen=True):
-    """Anthropic: width × height / 750, after scaling to a longest edge and to a maximum of tokens."""
+    """Anthropic's formula: width × height / 750, after the image is scaled down to a longest edge and a
+    maximum of tokens.
+    """
 
     longest_edge: int  # pixels
     most: int  # tokens
@@ -61,7 +64,7 @@ def _tiles(length: float, side: int) -> int:
 
 
 class TileFormula(msgspec.Struct, frozen=True):
-    """OpenAI: a base, and a cost for each tile of 512 × 512 pixels.
+    """OpenAI's formula with tiles: a base cost, and a cost for each tile of 512 × 512 pixels.
 
     The image is scaled to fit 2048 × 2048 first, then to a shortest side of 768. Low detail costs the base.
     """
@@ -80,7 +83,9 @@ class TileFormula(msgspec.Struct, frozen=True):
 
 
 class PatchFormula(msgspec.Struct, frozen=True):
-    """OpenAI: the patches of 32 × 32 pixels that cover the image, after scaling to a maximum of patches."""
+    """OpenAI's formula with patches: it counts the patches of 32 × 32 pixels that cover the image, after
+    scaling it down to a maximum of patches.
+    """
 
     most: int  # patches
     percent: int = 100  # tokens of a hundred patches
@@ -101,7 +106,9 @@ class PatchFormula(msgspec.Struct, frozen=True):
 
 
 class GeminiFormula(msgspec.Struct, frozen=True):
-    """Gemini before 3: 258 for an image up to 384 × 384 pixels, else for each tile of 768 × 768."""
+    """The formula of Gemini before version 3: 258 tokens for an image up to 384 × 384 pixels, else 258 for
+    each tile of 768 × 768.
+    """
 
     tile: int = 258  # tokens
     longest_edge: int = 3072  # pixels
@@ -115,7 +122,7 @@ class GeminiFormula(msgspec.Struct, frozen=True):
 
 
 class FixedFormula(msgspec.Struct, frozen=True):
-    """The same for every image."""
+    """Gives every image the same number of tokens."""
 
     each: int  # tokens
 
@@ -124,21 +131,25 @@ class FixedFormula(msgspec.Struct, frozen=True):
 
 
 def image_tokens(formula: ImageFormula, part: Mapping[str, Any]) -> int:
-    """Tokens of an image part."""
+    """Return the tokens of a content part that is an image."""
     nested = part.get("image_url")
     detail = part.get("detail", nested.get("detail") if isinstance(nested, Mapping) else None)
     return formula.tokens(image_size(part), low_detail=detail == "low")
 
 
 def image_size(part: Mapping[str, Any]) -> Size | None:
-    """The size of an image part: from its data, else as it is stated; None if both are missing."""
+    """Return the size of an image part: read from its data, else from its `width` and `height`. Return None
+    if both are missing.
+    """
     data = image_data(part)
     size = None if data is None else _read_size(data)
     return size or _stated(part.get("width"), part.get("height"))
 
 
 def image_data(part: Mapping[str, Any]) -> str | None:
-    """The base64 data of an image in any form: Anthropic's, OpenAI's two, Gemini's, MCP's two, a data URL."""
+    """Return the base64 data of an image part in any provider's form, or from a data URL. Return None if the
+    part has no data.
+    """
     for holder in (part.get("source"), part, *map(part.get, IMAGE_HOLDERS)):
         if isinstance(holder, Mapping):
             for key in ("data", "blob"):

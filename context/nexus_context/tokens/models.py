@@ -1,4 +1,4 @@
-"""Limits of models, from a dated data file, and the counter that fits a model.
+"""Looks up the limits of a model in a dated data file, and chooses the counter that fits the model.
 
 1. A name is looked up as it is, then without its decoration: provider prefix (`anthropic/`,
    `models/`, `us.anthropic.`), `@20250514`, `-20250514`, `-2024-08-06`, `-latest`, `-preview-05-06`,
@@ -6,8 +6,9 @@
    names are those of its models: `opus`, `sonnet[1m]`, `claude-opus-4-6-fast`. `[1m]` states the window.
 2. The configuration's `models` section overrides single fields, and adds models.
 3. A name that is not found has a window of UNKNOWN_WINDOW, and `known` is False.
-4. A model whose features nobody states is assumed to have all of them: proxies use names of their own. So is
-   one that a record does not say of what it takes (`unknown`): tools, images or documents.
+4. A model is assumed to have all features if nothing states its features, because proxies use names of their
+   own. Likewise it is assumed to take tools, images or documents if its record says nothing about them
+   (`unknown`).
 5. The tokenizer depends on the name alone, so it is right for models that are not in the file, too.
 """
 
@@ -37,7 +38,9 @@ Lifetime = Literal["5m", "1h"]
 
 
 class LongContextPrices(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Prices of a request that sends more than `above` tokens, of all of it; None: as for a shorter one."""
+    """Prices that apply to all tokens of a request that sends more than `above` tokens. A price that is None
+    is the same as for a shorter request.
+    """
 
     above: int
     input_price: float | None = None
@@ -50,13 +53,16 @@ class LongContextPrices(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
 class ModelLimits(msgspec.Struct, frozen=True):
     """The limits and prices of a model. Sizes are in tokens, prices in US dollars per million tokens.
 
-    `given` is the requested name, as a provider spells it; `name` is the registry's.
-    `context_window` is input and output together; `max_input` may be less. `known` is False if they are
-    a guess, `features_known` if nobody states what it supports. `family` says how its tokens are counted.
-    `cache_write_price` is for the provider's short lifetime (5 minutes, at OpenAI 30), `cache_write_1h_price`
-    for an hour; `long_context` are those of long requests. `price_factors` multiply all of them: by a tier of
-    service, by "fast", by a place. `search_price` is that of one web search. `cache_minimum` is the shortest
-    prefix that is cached, `retires` the ISO date of the provider's shutdown.
+    `given` is the requested name, as a provider spells it, and `name` is the name in the registry.
+    `context_window` is input and output together; `max_input` may be less. `known` is false if these sizes
+    are a guess. `features_known` is false if nothing states which features the model supports. `family` says
+    how its tokens are counted.
+
+    `cache_write_price` is for the provider's short cache lifetime (5 minutes, at OpenAI 30),
+    `cache_write_1h_price` for an hour. `long_context` has the prices of long requests. `price_factors` are
+    multipliers of all prices: for a tier of service, for "fast", or for a place. `search_price` is the price
+    of one web search. `cache_minimum` is the length of the shortest prefix that is cached, and `retires` is
+    the ISO date of the provider's shutdown of the model.
     """
 
     given: str
@@ -83,28 +89,33 @@ class ModelLimits(msgspec.Struct, frozen=True):
 
     @property
     def encoding(self) -> str:
-        """The vocabulary that its counter needs."""
+        """The name of the vocabulary that the model's counter needs."""
         return self.family.encoding
 
     def write_price(self, lifetime: Lifetime) -> float | None:
-        """The price of writing a token to the cache; the input price if writing has no price of its own."""
+        """Return the price of writing a token to the cache. It is the input price if writing has no price of
+        its own.
+        """
         hour_price = self.cache_write_1h_price if lifetime == "1h" else None
         return hour_price or self.cache_write_price or self.input_price
 
     def can(self, feature: Feature) -> bool:
-        """Whether the model has a feature; True where nobody says (rule 4)."""
+        """Whether the model has a feature. True if nothing says whether it has it (rule 4)."""
         return not self.features_known or feature in self.supports or feature in self.unknown
 
     def limit(self, max_tokens: int | None) -> int:
-        """The window; `max_tokens` can only narrow that of a known model."""
+        """Return the context window, or `max_tokens` if that is smaller. For an unknown model, `max_tokens`
+        counts even if it is larger.
+        """
         if max_tokens is None:
             return self.context_window
         return min(max_tokens, self.context_window) if self.known else max_tokens
 
     def available(self, max_tokens: int | None, reserved: int) -> int:
-        """The tokens that a request may take: the window without the reserve, at most the maximum input.
+        """Return the tokens that a request may take: the window minus `reserved`, but no more than the
+        model's maximum input.
 
-        At least 0.
+        The result is at least 0.
         """
         limit = self.limit(max_tokens)
         max_input = self.max_input if self.known else limit  # a guess does not narrow the input
@@ -114,7 +125,9 @@ class ModelLimits(msgspec.Struct, frozen=True):
 def get_model_limits(
     model: str | None, overrides: Mapping[str, Mapping[str, Any]] | None = None
 ) -> ModelLimits:
-    """The limits of `model`; `overrides` is the configuration's `models` section. Never raises."""
+    """Return the limits of `model`. `overrides` is the `models` section of the configuration; nothing is
+    raised for an unknown model.
+    """
     return _find_limits(model or "", overrides) if overrides else _known_limits(model or "")
 
 
@@ -167,9 +180,9 @@ def _find_limits(requested: str, overrides: Mapping[str, Mapping[str, Any]]) -> 
 def supports_feature(
     model: str | None, feature: Feature, overrides: Mapping[str, Mapping[str, Any]] | None = None
 ) -> bool:
-    """Whether a model has a feature; True where nobody says, such as for an unknown model.
+    """Whether a model has a feature. True if nothing says whether it has it, as for an unknown model.
 
-    ValueError for a feature that is not one of `FEATURES`.
+    Raise ValueError if `feature` is not one of `FEATURES`.
     """
     if feature not in FEATURES:
         raise ValueError(f"There is no feature {feature!r}. Known: {', '.join(FEATURES)}.")
@@ -177,16 +190,19 @@ def supports_feature(
 
 
 def counter_for(model: str | None, overrides: Mapping[str, Mapping[str, Any]] | None = None) -> TokenCounter:
-    """The counter for `model`: exact where its tokenizer is public, else o200k times a stated factor."""
+    """Return the counter for `model`. It is exact if the model's tokenizer is public, else it is the o200k
+    count times a factor.
+    """
     return _counter(get_model_limits(model, overrides).family)
 
 
 def get_token_counter(
     use_tiktoken: bool = True, *, model: str | None = None, encoding: str | None = None
 ) -> TokenCounter:
-    """A counter: for an `encoding`, for a `model`, by default cl100k_base; without tiktoken, by characters.
+    """Return the counter for an `encoding`, else the one for a `model`, else one for cl100k_base. If
+    `use_tiktoken` is false, return one that counts characters.
 
-    ValueError for an unknown encoding.
+    Raise ValueError for an unknown encoding.
     """
     if not use_tiktoken:
         return SimpleTokenCounter()
@@ -196,12 +212,12 @@ def get_token_counter(
 
 
 def model_names() -> tuple[str, ...]:
-    """The registry's names, in its order: by provider, then by name."""
+    """Return the names in the registry in its order: by provider, then by name."""
     return tuple(_registry().models)
 
 
 def prices_date() -> str:
-    """The day of the registry's prices, ISO 8601."""
+    """Return the day of the registry's prices, in ISO 8601."""
     return _registry().date
 
 
@@ -258,7 +274,7 @@ _LONGEST_NAME = 200  # code points; no model name is longer
 
 
 def candidates(model: str) -> Iterator[str]:
-    """Names to look up, the longest first."""
+    """Yield the names under which to look up a model in the registry, the longest first."""
     name = model[:_LONGEST_NAME].strip().lower()
     name = name.rpartition("/")[2]
     if not name:

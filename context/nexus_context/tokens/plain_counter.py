@@ -1,8 +1,9 @@
-"""Counters of the caller, used as a `TokenCounter`.
+"""Adapts token counters that the calling program brings to the interface `TokenCounter`.
 
-1. Such a counter needs `count` alone. One that has `count_messages`, too, says what a message costs: it is
-   asked for one message at a time, so that the rows of a usage sum to its total. Without it a message costs
-   what `count_message` says. Texts and messages of this kind are shown as estimates, unless it has `exact`.
+1. Such a counter needs only the method `count`. If it also has `count_messages`, that method says what a
+   message costs: it is called with one message at a time, so that the rows of a usage sum to its total.
+   Otherwise a message costs what `count_message` says. The counts are shown as estimates, unless the counter
+   has a name and its `exact` is true.
 2. A counter that fails, or returns something else than a number, is named in a RequestError, `bad-counter`.
    Fractions are rounded up. A text is counted once as long as it is among the last MOST_TEXTS: the counter
    may be slow.
@@ -34,15 +35,17 @@ BAD_COUNTER = "bad-counter"
 
 @runtime_checkable
 class MinimalCounter(Protocol):
-    """The least that a counter needs; `count_messages(messages)` is asked for messages where it exists."""
+    """The least that a counter needs. If it also has `count_messages(messages)`, that method counts the
+    messages.
+    """
 
     def count(self, text: str) -> int:
-        """Tokens of `text`."""
+        """Return the tokens of `text`."""
         ...
 
 
 class MessageToCount(NamedTuple):
-    """A message as a counter of the caller gets it: what of it is sent."""
+    """The part of a message that is sent, as it is passed to a counter of the caller."""
 
     role: str
     content: Any  # text, or parts; None: nothing
@@ -50,7 +53,7 @@ class MessageToCount(NamedTuple):
 
 
 class PlainCounter:
-    """A `TokenCounter` around a counter of the caller."""
+    """Makes a `TokenCounter` of a counter that the caller brought."""
 
     def __init__(self, counter: MinimalCounter) -> None:
         self.counter = counter
@@ -64,7 +67,7 @@ class PlainCounter:
         self.own_count = self._own_count if callable(count_messages) else None
 
     def count_messages(self, messages: Iterable[CountedMessage | Mapping[str, Any]]) -> int:
-        """Tokens of all `messages` (rule 1)."""
+        """Return the tokens of all `messages` (rule 1)."""
         return sum(count_message(self, *fields_of(message)) for message in messages)
 
     def _count(self, text: str) -> int:
@@ -92,9 +95,9 @@ class PlainCounter:
 
 
 def complete(counter: MinimalCounter | TokenCounter) -> TokenCounter:
-    """The counter itself if it is one of ours, else an adapter around it.
+    """Return `counter` itself if it is a counter of this package, else an adapter around it.
 
-    Raises TypeError for a value that cannot count.
+    Raise TypeError if the value is not a token counter.
     """
     if isinstance(counter, AdditiveCounter | PlainCounter):
         return counter

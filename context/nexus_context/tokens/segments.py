@@ -1,4 +1,4 @@
-"""Cut a text where no token can span the cut, so that counts of the parts add up exactly.
+"""Cuts a text at places that no token can span, so that counts of the parts add up exactly.
 
 1. A cut is safe before a line that has a non-blank character and does not begin with `/` (o200k merges
    `)\\n/`). Blank lines stay with the segment before. A line ends at `\\n` only.
@@ -20,7 +20,9 @@ LONG = 49_152
 
 
 def split(text: str) -> Iterator[str]:
-    """The segments of `text` in order; their concatenation is `text`. About 1 to 8 K code points each."""
+    """Yield the segments of `text` in order, about 1,000 to 8,000 code points each. Joined together they are
+    `text`.
+    """
     start = 0
     for cut in _line_cuts(text):
         yield from _split_long(text[start:cut])

@@ -1,4 +1,4 @@
-"""The two tokenizer vocabularies, loaded from package data, never from the network.
+"""Loads the two tokenizer vocabularies from package data, never from the network.
 
 1. `tiktoken` fetches its vocabularies over HTTP; the same files ship here, gzipped, and are checked
    against the SHA-256 that `tiktoken_ext/openai_public.py` pins.
@@ -23,9 +23,10 @@ class VocabularyError(NexusError):
 
 
 def load_encoding(name: str) -> "tiktoken.Encoding":
-    """The tiktoken encoding `name`; thread-safe; 0.1 to 0.3 s of CPU the first time, then a lookup.
+    """Return the tiktoken encoding `name`. Any thread may call it; the first call takes 0.1 to 0.3 s of CPU,
+    later ones are lookups.
 
-    ValueError for a name that is not in `ENCODINGS`, VocabularyError for a damaged installation.
+    Raise ValueError if the name is not in `ENCODINGS`, and VocabularyError if the installed file is damaged.
     """
     encoding = _loaded.get(name)
     if encoding is not None:
@@ -44,7 +45,7 @@ def is_loaded(name: str) -> bool:
 
 
 def loaded_encodings() -> tuple[str, ...]:
-    """The names of the encodings that are in memory."""
+    """Return the names of the encodings that are in memory."""
     return tuple(_loaded)
 
 
@@ -124,7 +125,9 @@ def _quick(pattern: str) -> str:
 
 
 def read_ranks(name: str, sha256: str) -> dict[bytes, int]:
-    """Token bytes to rank. A line is `base64 rank`, and the rank is the line's number."""
+    """Read a vocabulary file: return token bytes → rank. Raise VocabularyError if the file is missing or its
+    SHA-256 is not `sha256`.
+    """
     import hashlib
     import io
     import pkgutil
