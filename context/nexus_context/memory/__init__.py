@@ -1,4 +1,5 @@
-"""What a turn is told beside its history: levels of a ledger, events, knowledge, messages between agents.
+"""Provides what a turn is told beside its history: levels of a ledger, events, knowledge, and messages
+between agents.
 
 item           one item put before the user's message
 events         what agents did, as messages

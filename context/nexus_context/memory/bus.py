@@ -1,9 +1,10 @@
-"""The event bus: the newest events of each workspace, and the subscribers that hear of new ones.
+"""Distributes events: keeps the newest events of each workspace, and calls subscribers with each new one.
 
-1. A workspace keeps at most MOST_EVENTS events and MOST_BYTES; the oldest leave. All workspaces together keep
-   MOST_BYTES_OF_ALL and at most MOST_WORKSPACES; the least recently active ones leave.
+1. The bus keeps at most MOST_EVENTS events and MOST_BYTES of a workspace, and drops the oldest first. Of all
+   workspaces together it keeps at most MOST_BYTES_OF_ALL and MOST_WORKSPACES, and drops the workspaces whose
+   last event is oldest.
 2. A text longer than LONGEST_TEXT is shortened, with a mark. `data` larger than LARGEST_DATA is refused.
-3. Publishing never touches the disk. What was published is gone when the process ends.
+3. Publishing never touches the disk. Published events are gone when the process ends.
 4. A subscriber that raises is logged and removed; the others go on.
 """
 
@@ -41,10 +42,10 @@ Subscriber = Callable[[str, Event], None]
 
 
 class EventPage(NamedTuple):
-    """Some events of a workspace, oldest first.
+    """Some events of a workspace, oldest first. `more` is true if later events match, too.
 
-    `missed`: events that came after the requested id have left the bus, or the id is of an earlier process.
-    `more`: later events match, too.
+    `missed` is true if events after the requested id have left the bus, or if the id is of an earlier
+    process.
     """
 
     events: list[Event]
@@ -73,7 +74,7 @@ class _Ring:
 
 
 class EventBus:
-    """The newest events of each workspace. For use by any thread."""
+    """Keeps the newest events of each workspace. Any thread may use it."""
 
     def __init__(self, *, most: int = MOST_EVENTS, most_bytes: int = MOST_BYTES) -> None:
         self._most = most
@@ -87,14 +88,15 @@ class EventBus:
 
     @property
     def number(self) -> int:
-        """The number of the newest event; 0: there was none."""
+        """The number of the newest event, or 0 if there was none."""
         return self._number
 
     def publish(self, workspace: str, events: Iterable[Event]) -> list[Event]:
-        """Keep events, in this order, and call the subscribers. Returns them with id, number and time.
+        """Store events in this order and call the subscribers with each. Return the events with id, number
+        and time.
 
-        RequestError, code `event-too-large`, if the `data` of one is larger than LARGEST_DATA; then none is
-        published.
+        Raise RequestError, code `event-too-large`, if the `data` of an event is larger than LARGEST_DATA.
+        Raise it with code `bad-event` if a value is not JSON. In both cases no event is published.
         """
         sized = [_sized(event) for event in events]
         now = time.time()
@@ -117,15 +119,17 @@ class EventBus:
         return batch
 
     def listen(self, subscriber: Subscriber) -> Callable[[], None]:
-        """Call `subscriber(workspace, event)` in the publishing thread until the returned function is
-        called, or until it raises.
+        """Call `subscriber(workspace, event)` for each new event, in the publishing thread. Return a function
+        that ends this; a subscriber that raises is removed, too.
         """
         with self._lock:
             self._subscribers.append(subscriber)
         return lambda: self._remove(subscriber)
 
     def events(self, workspace: str, *, session: str | None = None, after: int = 0) -> list[Event]:
-        """The events of a workspace after this number, oldest first; with a session, only that session's."""
+        """Return the events of a workspace whose number is greater than `after`, oldest first. If `session`
+        is not None, return only that session's.
+        """
         with self._lock:
             ring = self._rings.get(workspace)
             newest = () if ring is None else tuple(event for event, _ in ring.events)
@@ -140,10 +144,11 @@ class EventBus:
         session: str | None = None,
         agent: str | None = None,
     ) -> EventPage:
-        """The first `limit` events after the id `since`; without it, the newest `limit`.
+        """Return the first `limit` events after the event with the id `since`. If `since` is None, return the
+        newest `limit` events.
 
-        `agent`: only its events and those of agents below it. RequestError, code `bad-event`, for a text
-        that is not an id.
+        With an `agent`, only its events and those of agents below it count. Raise RequestError, code
+        `bad-event`, if `since` is not an event id.
         """
         run, number = (self._run, 0) if since is None else _parsed(since)
         with self._lock:

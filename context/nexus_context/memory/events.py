@@ -1,10 +1,11 @@
-"""What agents do, as events and as messages.
+"""Converts what agents do to events, and events to messages.
 
 1. Conversion (SPEC §9): thinking → assistant; execute → user; tool call → one line of the assistant. A tool's
    result is left out, since it would repeat large outputs.
-2. A ledger's turn becomes events: the user's messages are `execute`, an assistant's `thinking`, its reasoning
-   first, each of its calls `tool_call`, a tool's answer `tool_result`. Memory leaves reasoning out.
-3. Clients publish kinds of their own; such an event has `data` and is no message.
+2. A turn of a ledger becomes events. A user's message is `execute`. An assistant's reasoning and then its
+   text are `thinking`, and each of its calls is `tool_call`. A tool's answer is `tool_result`. Memory leaves
+   reasoning out.
+3. Clients publish events of other kinds. Such an event has `data` and is never a message.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -30,10 +31,10 @@ LONGEST_ARGUMENTS = 200
 class Event(msgspec.Struct, frozen=True, kw_only=True):
     """One thing that happened in a workspace: what an agent did in a session, or what a client reports.
 
-    `text` is the thought, the request or the result. A call has `tool` and `arguments`, a message that is
-    delivered from the bus `direct`, any other event `data`. `turn` is that of the ledger that has it, too.
-    `above` are the agents above `agent`, which see its events. The bus sets `id`, `number` and `at`, in
-    seconds since the epoch.
+    `text` is the thought, the request or the result. A tool call has `tool` and `arguments`, a message that
+    the bus delivers has `direct`, and any other event has `data`. `turn` is the id of the ledger's turn that
+    records the same event. `above` are the names of the agents above `agent`, which see its events. The bus
+    sets `id`, `number` and `at`, in seconds since the epoch.
     """
 
     action: str
@@ -58,7 +59,7 @@ def events_of(
     agent: str | None = None,
     with_reasoning: bool = True,
 ) -> Iterator[Event]:
-    """The events of messages of the conversation; system messages and summaries have none."""
+    """Yield the events of a conversation's messages. System messages and summaries have none."""
     opening = texts.text("session_started").partition("{")[0]
     for message in messages:
         thoughts, text = _thoughts_and_text(message)
@@ -102,7 +103,9 @@ def _reasoning_text(part: Any) -> str:
 
 
 def message_of(event: Event) -> Message | None:
-    """The event as a message; None for what memory leaves out, and for a direct message."""
+    """Return the event as a message. Return None for a direct message, and for every event that memory leaves
+    out.
+    """
     if event.action == "thinking":
         return Message("assistant", event.text)
     if event.action == "execute":
@@ -115,7 +118,7 @@ def message_of(event: Event) -> Message | None:
 
 
 def data_of(event: Event) -> Any:
-    """What happened, as the value that clients get."""
+    """Return the `data` of an event as clients receive it."""
     if event.data is not None or event.action not in MESSAGE_ACTIONS:
         return event.data
     fields = {"content": event.text, "tool": event.tool, "arguments": event.arguments, "turn": event.turn}
@@ -124,10 +127,11 @@ def data_of(event: Event) -> Any:
 
 
 def from_data(action: str, data: Any, **fields: Any) -> Event:
-    """An event that a client publishes. RequestError, code `bad-event`, names what `data` lacks.
+    """Make the event that a client publishes. Raise RequestError, code `bad-event`, if `data` lacks a
+    required text.
 
-    Parts of a conversation need `content` (a text), a tool's call `tool` and optionally `arguments`; the data
-    of other kinds is any JSON value.
+    The actions of MESSAGE_ACTIONS require `content`, but `tool_call` requires `tool` and may have
+    `arguments`. The `data` of any other action is an arbitrary JSON value.
     """
     if action not in MESSAGE_ACTIONS:
         return Event(action=action, data=data, **fields)
@@ -150,6 +154,6 @@ def from_data(action: str, data: Any, **fields: Any) -> Event:
 
 
 def memory_messages(messages: Iterable[Message]) -> list[Message]:
-    """Convert messages to the form that memory keeps, without those that it ignores."""
+    """Convert messages to the form that memory keeps. Messages that memory ignores are left out."""
     converted = (message_of(event) for event in events_of(messages, with_reasoning=False))
     return [message for message in converted if message is not None]

@@ -1,4 +1,4 @@
-"""One remembered item, as it is put before the user's message."""
+"""Defines one remembered item, which is put before the user's message."""
 
 from collections.abc import Mapping
 from typing import Literal
@@ -32,11 +32,11 @@ LONGEST_ITEM = 2_000
 
 
 class MemoryItem(msgspec.Struct, frozen=True):
-    """Something to put before the user's message.
+    """A remembered text that is put before the user's message.
 
     `label` names the row of its tokens for people. If there is not enough room, the items of the lowest
-    `priority` are left out. `path` and `span` are its place in a file. `id` is that of a direct message,
-    which is marked as delivered once it is sent.
+    `priority` are left out. `path` and `span` are its place in a file. Only a direct message has an `id`, by
+    which it is marked as delivered once it is sent.
     """
 
     source: Source
@@ -49,10 +49,12 @@ class MemoryItem(msgspec.Struct, frozen=True):
 
 
 def brief(text: str, most: int = LONGEST_ITEM) -> str:
-    """The text without white space at both ends, shortened with a mark to about `most` characters."""
+    """Strip the text and shorten it to about `most` characters. A mark shows where text is missing."""
     return shorten_text(text.strip(), most)
 
 
 def line(name: str, **values: object) -> str:
-    """A line that a model sees, from `folder/prompt/texts/memory_lines.md`, filled in."""
+    """Return the line `name` of `folder/prompt/texts/memory_lines.md`, filled in with these values. A model
+    sees it.
+    """
     return texts.table("memory_lines")[name].format(**values)

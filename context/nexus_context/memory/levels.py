@@ -1,4 +1,4 @@
-"""The four levels of memory over a ledger (SPEC §9).
+"""Reads the four levels of memory from a ledger (SPEC §9).
 
     L1  the newest messages of a session
     L2  the turns of a session that matter (`working`)
@@ -6,9 +6,10 @@
         request
     L4  all sessions of the workspace: the results of a query, or their latest summaries
 
-1. L1 to L3 stay within the session if there is one; otherwise they take the sessions that changed last. L4
-   always covers all.
-2. What was read is cached, and only new turns are read; the ledger decides what is valid.
+1. L1 to L3 are read from one session if it is named, otherwise from the sessions that changed last. L4 always
+   covers all sessions.
+2. The results are cached, and only new turns are read. The ledger decides whether a cached result is still
+   valid.
 3. A message must have all words of a query. If none does, the messages with most of its longer words are
    returned. Tool results come last, and only on request.
 """
@@ -57,7 +58,7 @@ Level = Literal["L1", "L2", "L3", "L4"]
 
 
 class MemorySettings(msgspec.Struct, frozen=True):
-    """What comes with a message, and limits; 0 switches one off."""
+    """How much of memory comes with a message. A limit of 0 switches its level off."""
 
     l1_messages: int = 6  # newest messages of the session, which are always included
     l2_limit: int = 20  # important turns that the working memory keeps
@@ -67,7 +68,7 @@ class MemorySettings(msgspec.Struct, frozen=True):
 
 
 def settings_of(section: Mapping[str, Any]) -> MemorySettings:
-    """The settings of a checked section of config.json, completed by the defaults."""
+    """Return the settings in a checked section of config.json, completed by the defaults."""
     values = {
         name: section[name] for name in MemorySettings.__struct_fields__ if section.get(name) is not None
     }
@@ -75,7 +76,9 @@ def settings_of(section: Mapping[str, Any]) -> MemorySettings:
 
 
 class Levels:
-    """Memory of all sessions of a ledger. For use by any thread; every method may block on the disk."""
+    """Reads the memory of all sessions of a ledger. Any thread may call its methods, which may block on the
+    disk.
+    """
 
     def __init__(self, ledger: Ledger) -> None:
         self.ledger = ledger
@@ -84,20 +87,20 @@ class Levels:
         self._picked: dict[tuple[str, str], tuple[Head, Summary | None]] = {}
 
     def over(self, ledger: Ledger) -> "Levels":
-        """These levels over another connection to the same ledger: both know what one of them has read."""
+        """Return these levels over another connection to the same ledger. Both share one cache."""
         levels = Levels(ledger)
         levels._lock, levels._working, levels._picked = self._lock, self._working, self._picked
         return levels
 
     def recent(self, workspace: str, session: str | None, *, limit: int) -> list[Entry]:
-        """L1: the newest `limit` messages, oldest first, without tool results."""
+        """Return L1: the newest `limit` messages, oldest first, without tool results."""
         return [
             Entry(entry.session, entry.seq, entry.created, _spoken_line(message))
             for entry, message in self.newest(workspace, session, limit=limit)
         ]
 
     def newest(self, workspace: str, session: str | None, *, limit: int) -> list[tuple[Entry, Message]]:
-        """The messages of `recent`, each with its entry."""
+        """Return the entries that `recent` returns, each with its message."""
         names = self._names(workspace, session)[:1]
         if limit <= 0 or not names:
             return []
@@ -113,13 +116,13 @@ class Levels:
         return entries[-limit:]
 
     def important(self, workspace: str, session: str | None = None, *, limit: int) -> list[Entry]:
-        """L2: the `limit` exchanges that matter most, oldest first, session by session."""
+        """Return L2: the `limit` exchanges that matter most, oldest first within each session."""
         return self._from_sessions(
             workspace, session, limit, lambda name, count: self._important(workspace, name, count)
         )
 
     def summaries(self, workspace: str, session: str | None = None, *, limit: int) -> list[Entry]:
-        """L3: the newest `limit` summaries, oldest first."""
+        """Return L3: the newest `limit` summaries, oldest first within each session."""
         return self._from_sessions(
             workspace, session, limit, lambda name, count: self._summaries(workspace, name, count)
         )
@@ -134,10 +137,11 @@ class Levels:
         besides: str | None = None,
         results: bool = True,
     ) -> list[Entry]:
-        """L4: search all sessions, or list their latest summaries.
+        """Return L4: search all sessions if there is a `query`, else list the sessions' latest summaries.
 
-        With a `query`, its hits in all sessions, or `only` in one, best first; `results`: search tool
-        results, too. Without a query, the latest summary of each session except `besides`, the latest first.
+        With a `query`, return its hits, best first. `only` restricts the search to one session, and `results`
+        says whether tool results are searched, too. Without a query, return the latest summary of each
+        session except `besides`, beginning with the session that changed last.
         """
         if query is not None and query.strip():
             hits = self._search(workspace, query, only, FOUND if limit > 0 else 0)
@@ -154,7 +158,7 @@ class Levels:
         return entries
 
     def sessions(self, workspace: str) -> list[Session]:
-        """The sessions of a workspace; the last changed one first."""
+        """Return the sessions of a workspace. The one that changed last comes first."""
         return self.ledger.sessions(workspace)
 
     # ------------------------------------------------------------ inside
@@ -274,7 +278,7 @@ class Levels:
 
 
 def session_names(sessions: Sequence[Session], most: int = 8) -> str:
-    """The names of sessions for an error: the first ones, and the number of the others."""
+    """Return the names of the first `most` sessions for an error message, and the number of the others."""
     names = [repr(session.name) for session in sessions[:most]]
     hidden_count = len(sessions) - len(names)
     return ", ".join(names) + (f" and {hidden_count} more" if hidden_count > 0 else "") if names else "none"

@@ -1,9 +1,9 @@
-"""Direct messages (`node.message`): from one agent to another, in one workspace.
+"""Creates and delivers direct messages (`node.message`) from one agent to another in a workspace.
 
 1. The highest priority comes first, then the earliest message.
 2. A message expires `ttl` seconds after it was made; an expired one is never delivered.
-3. A message waits until it is marked as delivered, once its agent's model was sent it; looking at it does not
-   count.
+3. A message waits until its agent's model was sent it, and it is marked as delivered. Reading the inbox does
+   not mark it.
 """
 
 import math
@@ -27,7 +27,7 @@ _JUST_BELOW = 0.999
 
 
 class MessageOptions(TypedDict, total=False):
-    """The optional fields of a message; `ttl` is in seconds."""
+    """The optional fields of a direct message. `ttl` is in seconds."""
 
     priority: float
     ttl: float | None
@@ -41,9 +41,9 @@ class MessageOptions(TypedDict, total=False):
 def make(
     *, workspace: str, source: str, target: str, content: str, now: float, **options: Unpack[MessageOptions]
 ) -> DirectMessage:
-    """A message, with a new id unless `id` is set. `now` is in seconds since the epoch.
+    """Create a direct message. `now` is in seconds since the epoch; a new id is made if `id` is not set.
 
-    Raises RequestError, code `bad-message`, which names the invalid field.
+    Raise RequestError, code `bad-message`, which names the invalid field.
     """
     for name, text in (("workspace", workspace), ("source", source), ("target", target)):
         _check_text(name, text)
@@ -80,12 +80,14 @@ def make(
 def inbox(
     ledger: Ledger, workspace: str, agent: str, *, now: float, node: str | None = None
 ) -> list[DirectMessage]:
-    """The messages that wait for an agent, in the order of delivery."""
+    """Return the messages that wait for an agent, in the order of delivery."""
     return waiting(ledger.messages.inbox(workspace, agent, now=now, node=node, limit=MOST_DELIVERED), now=now)
 
 
 def waiting(messages: Iterable[DirectMessage], *, now: float) -> list[DirectMessage]:
-    """The messages that have not expired, in the order of rule 1; `messages` are in order of arrival."""
+    """Return the messages that have not expired, in the order of rule 1. `messages` must be in order of
+    arrival.
+    """
     return sorted(
         (message for message in messages if not is_expired(message, now=now)),
         key=lambda message: -message.priority,
@@ -98,7 +100,7 @@ def is_expired(message: DirectMessage, *, now: float) -> bool:
 
 
 def items(messages: Sequence[DirectMessage]) -> list[MemoryItem]:
-    """The messages as items for their agent's context, in the same order."""
+    """Convert messages to items for their agent's context, in the same order."""
     return [
         MemoryItem(
             "message",

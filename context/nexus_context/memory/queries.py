@@ -1,9 +1,9 @@
-"""Memory as tools that a model calls: `query_l2_memory`, `query_l3_memory`, `query_l4_memory`.
+"""Offers memory as tools that a model calls: `query_l2_memory`, `query_l3_memory`, `query_l4_memory`.
 
 1. Definitions are in the neutral form, with a JSON Schema of their arguments. They are marked as read-only.
 2. An invalid argument raises an error that names it, so that a model can correct its call.
-3. The answer is a text: entries with session, turn and time, oldest first; hits best first. It has at most
-   LONGEST_ANSWER characters, and tells what it leaves out.
+3. The answer is a text: entries with session, turn and time, oldest first, or the hits of a search, best
+   first. It has about LONGEST_ANSWER characters at most, and says how many entries are left out.
 """
 
 from collections.abc import Mapping, Sequence
@@ -33,7 +33,7 @@ _PARAMETERS = {
 
 
 def definitions() -> list[dict[str, Any]]:
-    """The tools, sorted by name."""
+    """Return the definitions of the tools, sorted by name."""
     descriptions = texts.table("memory_tools")
     schemas: dict[str, dict[str, Any]] = {
         "limit": {"type": "integer", "minimum": 1, "maximum": MOST, "default": DEFAULT_LIMIT},
@@ -67,10 +67,10 @@ def run(
     session: str | None = None,
     settings: MemorySettings = MemorySettings(),  # noqa: B008 (frozen)
 ) -> str:
-    """The answer to a call of one of the tools. `arguments` are an object, or its JSON text.
+    """Run a memory tool and return its answer. `arguments` is an object, or its JSON text.
 
-    `session` is the current one. Raises RequestError: `unknown-tool`, `bad-argument` (which names the
-    argument), `unknown-session`; LedgerError if the ledger cannot be read.
+    `session` is the current session. Raise RequestError with the code `unknown-tool`, `bad-argument` (which
+    names the argument) or `unknown-session`. Raise LedgerError if the ledger cannot be read.
     """
     if tool_name not in NAMES:
         raise RequestError(
@@ -96,7 +96,7 @@ def run(
 
 
 def rendered(entries: Sequence[Entry]) -> str:
-    """The entries as a text; empty without entries."""
+    """Render the entries as one text. Return "" if there are none."""
     templates = texts.table("memory_results")
     blocks: list[str] = []
     room = LONGEST_ANSWER
@@ -120,9 +120,10 @@ def _described(descriptions: Mapping[str, str], tool: str, argument: str) -> dic
 def arguments_of(
     tool: str, arguments: Mapping[str, Any] | str | None, parameters: Sequence[str]
 ) -> Mapping[str, Any]:
-    """The arguments of a tool call, as an object or its JSON text. Raises RequestError `bad-argument`.
+    """Return the arguments of a tool call as a mapping. `parameters` are the names that the tool accepts.
 
-    `parameters` are the names that the tool knows.
+    Raise RequestError, code `bad-argument`, if the arguments are not an object or its JSON text, or have
+    another name.
     """
     value: Any = arguments
     if isinstance(value, str):

@@ -1,11 +1,12 @@
-"""Where remembered items come from, and `gather`, which queries all sources for one turn.
+"""Collects remembered items for a turn: defines the sources, and `gather`, which queries all of them.
 
-1. What the history contains (`Query.history`) is not remembered again, and no item repeats.
-2. With a session, L1 to L3 and events stay within it; L4, knowledge and direct messages do not.
+1. A message that is in the history (`Query.history`) is not remembered again, and no item occurs twice.
+2. If the query has a session, L1 to L3 and events come from that session only. L4, knowledge and direct
+   messages do not.
 3. Items come in their final order: direct messages, L1 and requested other levels, events, knowledge (SPEC
    §9). Within a source the newest items have the highest priority; of passages, the best ones.
 4. A failing source does not affect the others; its failure is reported.
-5. Sources are optional: without a ledger there are events and knowledge, without any source there is nothing.
+5. Every source is optional. For example, there are events and knowledge without a ledger.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -38,7 +39,7 @@ SHOWN = 100
 
 
 class Query(msgspec.Struct, frozen=True, kw_only=True):
-    """What one turn asks of all sources. `now` is in seconds since the epoch."""
+    """What one turn passes to all sources. `now` is in seconds since the epoch."""
 
     workspace: str  # absolute real path of the folder
     now: float
@@ -56,11 +57,11 @@ class Source(Protocol):
 
     @property
     def name(self) -> str:
-        """Its name for people."""
+        """The source's name for people."""
         ...
 
     def items(self, query: Query) -> Iterable[MemoryItem]:
-        """What it remembers for this turn, in the final order."""
+        """Return the items that the source remembers for this turn, in their final order."""
         ...
 
 
@@ -84,14 +85,14 @@ class PassageLike(Protocol):
 
 
 class GatheredItems(NamedTuple):
-    """The items of all sources, and a sentence for each source that failed."""
+    """The items of all sources, and a sentence about each source that failed."""
 
     items: list[MemoryItem]
     failures: list[str]
 
 
 def gather(sources: Iterable[Source], query: Query) -> GatheredItems:
-    """Query all sources. It may block on the disk: call it in a worker thread."""
+    """Query all sources. This may block on the disk, so call it in a worker thread."""
     collected: list[MemoryItem] = []
     failures: list[str] = []
     for source in sources:
@@ -110,7 +111,9 @@ def gather(sources: Iterable[Source], query: Query) -> GatheredItems:
 
 
 class MemorySource:
-    """The levels of a ledger: L1 by default, the others on request; otherwise they are tools."""
+    """Remembers the levels of a ledger named by `include`: by default only L1. Models read the other levels
+    with tools.
+    """
 
     name = "memory"
 
@@ -119,7 +122,9 @@ class MemorySource:
         self._include = include
 
     def items(self, query: Query) -> list[MemoryItem]:
-        """L4 and L3 first, then L2, then L1, the nearest and latest, with the highest priority."""
+        """Return the entries of L4, L3, L2 and L1 in this order. Later items have a higher priority, so the
+        newest of L1 has the highest.
+        """
         found_items = [
             (level, entry) for level in LEVELS if level in self._include for entry in self._of(level, query)
         ]
@@ -154,7 +159,7 @@ class MemorySource:
 
 
 class DirectSource:
-    """The direct messages in a ledger that wait for the query's agent."""
+    """Remembers the direct messages in a ledger that wait for the query's agent."""
 
     name = "messages"
 
@@ -171,7 +176,7 @@ class DirectSource:
 
 
 class EventSource:
-    """Recent events of a bus, and the direct messages on it for the query's agent.
+    """Remembers recent events of a bus, and the direct messages on the bus for the query's agent.
 
     1. An agent sees its own events in this session, those of no session, and all events of agents below it.
        It never sees another agent's.
@@ -200,7 +205,7 @@ class EventSource:
         ]
 
     def direct_messages(self, query: Query) -> list[DirectMessage]:
-        """The direct messages for the query's agent, in the order of delivery."""
+        """Return the direct messages for the query's agent, in the order of delivery."""
         events = self._bus.events(query.workspace, after=query.events_after)
         addressed = [
             event.direct
@@ -253,7 +258,9 @@ def _event_line(event: Event, query: Query, in_history: set[tuple[str, str]]) ->
 
 
 class KnowledgeSource:
-    """The results of a file search for the user's message. `find` returns the best passage first."""
+    """Remembers passages of files. `find` searches them for the user's message and returns the best passage
+    first.
+    """
 
     name = "knowledge"
 
@@ -265,7 +272,9 @@ class KnowledgeSource:
 
 
 def passage_items(passages: Iterable[PassageLike]) -> list[MemoryItem]:
-    """Passages, the best first, as items: each after a line with its file and heading."""
+    """Convert passages to items. `passages` must be sorted best first; each item begins with a line that
+    names file and heading.
+    """
     ranked = list(passages)
     return [
         MemoryItem(

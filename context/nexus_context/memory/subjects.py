@@ -1,6 +1,7 @@
-"""What a remembered sentence is about, so that a later one about the same replaces it.
+"""Determines what a remembered sentence is about, so that a later sentence about the same subject replaces
+it.
 
-Two sentences are about the same subject in these cases only; everything else stays side by side:
+Two sentences are about the same subject in cases 1 to 3 only. All other sentences stay side by side:
 
 1. `port: 8080` and `port = 9090`: the same name before `:` or `=`.
 2. `The port is 9090.`, `The port must be 9090.`, `Set the port to 9090.`: the same name, and the value is one
@@ -36,7 +37,9 @@ _PRONOUNS = re.compile(
 
 
 def subject_of(sentence: str) -> str | None:
-    """The subject of a sentence, for comparison; None if it has none by the rules above."""
+    """Return a text that is equal for sentences about the same subject. Return None if the sentence has no
+    subject by the rules above.
+    """
     text = _LEAD.sub("", sentence.strip()).rstrip(".!。 ")
     match = _MAY.match(text)
     if match is not None:

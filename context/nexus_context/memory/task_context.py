@@ -1,14 +1,14 @@
-"""The context of one task: system prompt, memory, knowledge and the task itself, as messages (SPEC §9).
+"""Builds the context of one task as messages: system prompt, memory, knowledge and the task itself (SPEC §9).
 
-1. Order: the system prompt; what the sources remember, direct messages first; knowledge that matches the
-   task, as a system message; the task.
-2. A task becomes a message like an event (`events`): `execute` of the user, `node.thinking` and
-   `node.tool_call` of the assistant, `node.tool_result` none. A direct message (`node.message`) is one of the
-   user, which names the sender; an expired one is left out.
+1. The order is: the system prompt; what the sources remember, direct messages first; knowledge that matches
+   the task, as a system message; the task.
+2. A task becomes a message as an event does (`events`). `execute` becomes a user message; `node.thinking` and
+   `node.tool_call` become assistant messages; `node.tool_result` becomes none. A direct message
+   (`node.message`) becomes a user message that names the sender, and none if it has expired.
 3. What does not fit into `max_tokens` is left out, the oldest memory first, then knowledge, then direct
    messages. The system prompt and the task always stay.
-4. A source that fails, or answers later than SOURCE_SECONDS, is left out: the `problems` of the manager say
-   so. Its thread goes on until it ends, or the program does.
+4. A source that fails, or answers later than SOURCE_SECONDS, is left out, and the manager's `problems` say
+   so. A late source's thread runs on until the source answers or the program ends.
 """
 
 import asyncio
@@ -61,7 +61,7 @@ KNOWN_PASSAGES, KNOWN_TOKENS = 5, 1_500
 
 
 class Task(msgspec.Struct, frozen=True, kw_only=True):
-    """What an agent is to do, or what it did: an action with its parameters."""
+    """What an agent is to do, or what it did, as an action with its parameters."""
 
     task_id: str = ""
     action: str = "execute"
@@ -73,24 +73,24 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TaskSource(Protocol):
-    """Where remembered tasks come from. `messages` may block on the disk; it runs in a thread."""
+    """Remembers earlier tasks. Its methods may block on the disk; they are called in a worker thread."""
 
     @property
     def name(self) -> str:
-        """Its name for people."""
+        """The source's name for people."""
         ...
 
     def messages(self, task: Task) -> Iterable[Message]:
-        """What it remembers for a task, oldest first; `direct_messages` come apart."""
+        """Return the messages that the source remembers for a task, oldest first, without direct messages."""
         ...
 
     def direct_messages(self, task: Task) -> Iterable[DirectMessage]:
-        """The direct messages that wait for the task's agent."""
+        """Return the direct messages that wait for the task's agent."""
         ...
 
 
 class KnowledgeBase(Protocol):
-    """Passages that match a text, the best first; the result may be awaitable."""
+    """Finds passages that match a text, the best first. The result of `query` may be awaitable."""
 
     def query(self, text: str) -> Iterable[PassageLike | str] | Awaitable[Iterable[PassageLike | str]]: ...
 
@@ -102,7 +102,7 @@ class MessageCounter(Protocol):
 
 
 class MemoryContextSource:
-    """L1 and L2 of a ledger, in the task's session, and the direct messages for its agent."""
+    """Remembers L1 and L2 of the task's session in a ledger, and the direct messages for the task's agent."""
 
     name = "memory"
 
@@ -118,7 +118,9 @@ class MemoryContextSource:
         self._settings = settings
 
     def messages(self, task: Task) -> list[Message]:
-        """Working memory that the newest messages do not show, then those messages."""
+        """Return a system message with L2, without what L1 already has, followed by the newest messages
+        (L1).
+        """
         newest = self._levels.newest(self._workspace, task.session_id, limit=self._settings.l1_messages)
         recent = [message for _, message in newest]
         query = _query(task, self._workspace, history=recent, settings=self._settings)
@@ -126,7 +128,9 @@ class MemoryContextSource:
         return [*_system_message("memory", items), *recent]
 
     def direct_messages(self, task: Task) -> list[DirectMessage]:
-        """Reading them does not deliver them: see `MessageStore.delivered`."""
+        """Return the direct messages for the task's agent. They still wait: only `MessageStore.delivered`
+        marks them as delivered.
+        """
         if task.target_agent is None:
             return []
         return node_messages.inbox(
@@ -139,7 +143,9 @@ class MemoryContextSource:
 
 
 class EventBusContextSource:
-    """Thinking and tool calls from a bus, in the task's session, and the direct messages for its agent."""
+    """Remembers thinking and tool calls on a bus in the task's session, and the direct messages for the
+    task's agent.
+    """
 
     name = "events"
 
@@ -166,7 +172,7 @@ class EventBusContextSource:
 class TaskContextManager:
     """Builds the messages that a model needs for a task.
 
-    `problems` says, a sentence each, what the last context lacks because a source failed.
+    After each call of `build_context`, `problems` has a sentence about each source that failed.
     """
 
     def __init__(
@@ -195,10 +201,10 @@ class TaskContextManager:
         self.problems: tuple[str, ...] = ()
 
     async def build_context(self, task: Task) -> list[dict[str, Any]]:
-        """The messages `{"role", "content"}` for a task, in at most `max_tokens` tokens.
+        """Return the messages `{"role", "content"}` for a task, with at most `max_tokens` tokens.
 
-        RequestError: `bad-task` for a task that is no message; `context-overflow` if system prompt and task
-        alone do not fit.
+        Raise RequestError, code `bad-task`, if the task does not become a message. Raise ContextOverflowError
+        if system prompt and task alone do not fit.
         """
         current = message_of_task(task)
         if current is None:
@@ -349,7 +355,7 @@ class MemoryTools:
         self._session = session
 
     async def execute(self, tool_name: str, arguments: Mapping[str, Any] | str | None = None) -> str:
-        """The answer to a call. RequestError names an argument that is not valid (`queries.run`)."""
+        """Run a tool and return its answer. Raise RequestError as `queries.run` does."""
         return await asyncio.to_thread(
             queries.run,
             tool_name,
@@ -361,7 +367,7 @@ class MemoryTools:
 
 
 def event_of(task: Task) -> Event:
-    """The task as an event; a direct message is checked. RequestError names what is not valid."""
+    """Convert a task to an event. Raise RequestError if it is a direct message with an invalid field."""
     parameters = task.parameters
     fields: dict[str, Any] = {"session": task.session_id, "agent": task.source_agent}
     if task.action == DIRECT:
@@ -376,7 +382,9 @@ def event_of(task: Task) -> Event:
 
 
 def message_of_task(task: Task) -> Message | None:
-    """The task as a message; None for what the context leaves out, an expired direct message included."""
+    """Convert a task to a message. Return None if the context leaves it out, for example an expired direct
+    message.
+    """
     event = event_of(task)
     if event.direct is not None:
         expired = node_messages.is_expired(event.direct, now=time.time())

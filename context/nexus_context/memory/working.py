@@ -1,16 +1,18 @@
-"""L2, the working memory of a session: the exchanges that matter, a few lines each. No model is needed.
+"""Builds L2, the working memory of a session: the exchanges that matter, in a few lines each, without a
+model.
 
-1. Turns are read as one sequence of messages and cut into exchanges: at a user's message after another
-   role's, at every TURNS_TOGETHER turns, and after LONGEST messages. A tool's result stays with its call.
+1. Turns are read as one sequence of messages and cut into exchanges. A new exchange begins at a user's
+   message after a message of another role, at every TURNS_TOGETHER turns, and after LONGEST messages. A
+   tool's result stays with its call.
 2. Orders and corrections of the user, decisions, changed files and errors make an exchange matter, and so
    does a command that succeeds after it failed: it is the fix, and the error is shown as resolved. Pinned
    messages (`meta.pinned`, a pin of a compaction) matter most.
 3. Only the last SCANNED turns are read, each once: reading continues where it ended, and an exchange is
    analysed when it is first requested. The result depends on the thread alone, not on when it was read.
-4. A later order or decision replaces an earlier one about the same subject (`subjects`), and says so; the
-   earlier one is left out. So does a pinned message with the same `meta.subject`. What the assistant decides
-   replaces no order of the user.
-5. Summaries of compactions are collected on the way (L3), without those that were undone.
+4. A later order or decision about the same subject (`subjects`) replaces an earlier one. The later line says
+   so, and the earlier line is left out. The same holds for a pinned message with the same `meta.subject`. A
+   decision of the assistant never replaces an order of the user.
+5. Summaries of compactions (L3) are collected while the turns are read, without those of undone compactions.
 """
 
 import threading
@@ -45,7 +47,9 @@ _DECISION, _REPORT = 2.0, 1.5  # weights of `sentence_patterns`
 
 
 class Entry(msgspec.Struct, frozen=True):
-    """Something that is remembered of a session. `seq` is the turn's, `created` its time for people."""
+    """Something that is remembered of a session. `seq` is the number of its turn, and `created` is its time
+    for people.
+    """
 
     session: str
     seq: int
@@ -55,7 +59,9 @@ class Entry(msgspec.Struct, frozen=True):
 
 
 class ExchangeNotes(msgspec.Struct, frozen=True):
-    """Notes of one exchange: its lines, commands that failed and were not fixed, commands that succeeded."""
+    """Notes about one exchange: the lines that describe it, the commands that failed and were not fixed, and
+    the commands that succeeded.
+    """
 
     seq: int
     created: str
@@ -68,7 +74,7 @@ class ExchangeNotes(msgspec.Struct, frozen=True):
 
 
 class Summary(msgspec.Struct, frozen=True):
-    """A compaction's summary."""
+    """The summary of a compaction. `compaction` is None if the summary was extracted on request."""
 
     compaction: str | None
     seq: int
@@ -85,7 +91,9 @@ class _Exchange(msgspec.Struct):
 
 
 class WorkingMemory:
-    """The memory of one thread, as far as it was read. Hold `lock` while using it."""
+    """The working memory of one thread of a session, as far as the thread was read. Hold `lock` while using
+    it.
+    """
 
     def __init__(self, thread: str) -> None:
         self.thread = thread
@@ -98,7 +106,9 @@ class WorkingMemory:
         self._role = ""
 
     def follow(self, ledger: Ledger, workspace: str, session: str, head: Head) -> bool:
-        """Read what is new, at least up to `head`. False if the session has another thread by now."""
+        """Read the new turns, at least up to `head`. Return False if the session has another thread by
+        now.
+        """
         next_read = max(self._read, first_scanned(head.seq))  # the last turn may have been extended
         count = head.seq - next_read + 1 if (head.seq, head.messages) > (self._read, self._messages) else 0
         while count > 0:
@@ -115,7 +125,7 @@ class WorkingMemory:
         return now is not None and now.thread == self.thread
 
     def entries(self, session: str, limit: int) -> list[Entry]:
-        """The `limit` exchanges that matter most, oldest first."""
+        """Return the `limit` exchanges that matter most, oldest first."""
         noted = [_notes_of(exchange) for exchange in self._closed]
         self._closed = list(noted)
         if self._open is not None:
@@ -179,7 +189,9 @@ class WorkingMemory:
 
 
 def first_scanned(seq: int) -> int:
-    """The first turn that is read in a thread of `seq` turns: the first of a group of TURNS_TOGETHER."""
+    """Return the number of the first turn that is read in a thread of `seq` turns. It is the first of a group
+    of TURNS_TOGETHER turns.
+    """
     return max((seq - SCANNED) // TURNS_TOGETHER * TURNS_TOGETHER, 1)
 
 

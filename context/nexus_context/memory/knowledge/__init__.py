@@ -1,4 +1,4 @@
-"""The knowledge base: passages of the user's text files that belong to a message, by words and meaning."""
+"""Searches the user's text files for passages that belong to a message, by words and by meaning."""
 
 from nexus_context.memory.knowledge.embedder import (
     Embedder,

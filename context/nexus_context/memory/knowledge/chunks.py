@@ -1,4 +1,4 @@
-"""A file's text → passages: the units of search.
+"""Divides a file's text into passages, the units of search.
 
 1. A heading begins a section: `#` and underlines in Markdown, underlines in reStructuredText, `=` in
    AsciiDoc. Plain text has none. There are no headings in fences or in the front matter of Markdown.
@@ -35,7 +35,9 @@ _RULE = re.compile(r"([!-/:-@\[-`{-~])\1*$")
 
 
 class Chunk(msgspec.Struct, frozen=True):
-    """A passage: `text` stands at `span`; `heading` are the titles above it, outermost first."""
+    """A passage of a file: its `text` stands at `span`. `heading` are the titles above it, outermost
+    first.
+    """
 
     path: str
     heading: tuple[str, ...]
@@ -53,7 +55,7 @@ class _Section(msgspec.Struct):
 
 
 def chunks(path: str, text: str) -> list[Chunk]:
-    """The passages of a text, in order; the suffix of `path` determines the syntax of headings."""
+    """Return the passages of a text in order. The suffix of `path` determines the syntax of headings."""
     return [
         Chunk(path, section.heading, span, text[span.start : span.end])
         for section in _with_lone_headings(_Outline(path, text).sections())

@@ -1,4 +1,4 @@
-"""What turns texts into vectors: the protocol, and the models that are on this machine.
+"""Turns texts into vectors: defines the protocol, and finds and loads the models on this machine.
 
 1. A model is a directory in model2vec's form (`model.safetensors`, `tokenizer.json`, `config.json`), or the
    one that the distribution wordllama contains. Of wordllama, only the two data files are used.
@@ -32,11 +32,11 @@ _MOST_MODELS = 2  # kept in memory, about 60 MB each
 
 
 class EmbeddingError(NexusError):
-    """A model that cannot be used; the message says why and what to do."""
+    """A model cannot be used. The message says why and what to do."""
 
 
 class Embedder(Protocol):
-    """Turns texts into vectors. It may block, and may be called from any thread.
+    """Turns texts into vectors. Its methods may block, and any thread may call them.
 
     `name` identifies the model and its version: if it changes, everything is embedded again.
     """
@@ -48,14 +48,17 @@ class Embedder(Protocol):
     def dimensions(self) -> int: ...
 
     def embed(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
-        """One vector of `dimensions` numbers for each text; only their directions matter."""
+        """Return one vector of `dimensions` numbers for each text. Only the directions of the vectors
+        matter.
+        """
         ...
 
 
 class ModelFiles(msgspec.Struct, frozen=True):
-    """A model on the disk; `name` changes with its files.
+    """A model on the disk. `name` changes when its files change.
 
-    `weights` and `tokenizer` are its files if it is not in the form of model2vec.
+    `weights` and `tokenizer` are the paths of its files. Both are None if `directory` is in the form of
+    model2vec.
     """
 
     name: str
@@ -65,9 +68,11 @@ class ModelFiles(msgspec.Struct, frozen=True):
 
 
 def find_model(directory: str | None = None) -> ModelFiles:
-    """The model in a directory, by its absolute path; without one, the one that is installed.
+    """Return the model in a directory, given by its absolute path. If `directory` is None, return the model
+    that is installed.
 
-    Imports nothing and reads nothing. Raises EmbeddingError if it or the library is missing.
+    It imports no library and does not read the model. Raise EmbeddingError if the model or a library is
+    missing.
     """
     missing = [name for name in _LIBRARIES if importlib.util.find_spec(name) is None]
     if missing:
@@ -77,7 +82,9 @@ def find_model(directory: str | None = None) -> ModelFiles:
 
 
 def load_model(files: ModelFiles) -> Embedder:
-    """The model, loaded on first use. Takes half a second then. Raises EmbeddingError."""
+    """Return the model, loading it if it is not in memory, which takes half a second. Raise EmbeddingError if
+    it cannot be loaded.
+    """
     with _loading:
         model = _models.pop(files, None)
         if model is None:
@@ -122,7 +129,7 @@ def _model_in(directory: str) -> ModelFiles:
 
 
 class StaticEmbedder:
-    """A model of model2vec as an Embedder."""
+    """Uses a model of model2vec as an `Embedder`."""
 
     def __init__(self, name: str, model: Any) -> None:
         self.name = name

@@ -1,12 +1,12 @@
-"""Which files the settings `memory.knowledge` select, and which of them may be read.
+"""Determines which files the settings `memory.knowledge` select, and which of these may be read.
 
-1. A path is a file, a directory or a glob (`*`, `?`, `[…]`, `**`), relative to the folder of its layer; in
-   the global file, to the global directory. Only the global file may use `~/`.
+1. A path is a file, a directory or a glob (`*`, `?`, `[…]`, `**`). In the global file it is relative to the
+   global directory, elsewhere to the folder of its layer. Only the global file may use `~/`.
 2. A directory selects every file in it with a text suffix (SUFFIXES), at any depth. Hidden names, tools'
    directories (SKIPPED) and directories behind symbolic links are not entered.
-3. A workspace file may select only files beneath its own folder, symbolic links resolved; text files by their
-   suffix; and hidden directories only if they are for assistants: a repository must not bring its user's
-   `.env` into the conversation.
+3. A workspace file may select only files beneath its own folder, after symbolic links are resolved. It may
+   name only files with a text suffix, and of hidden directories only those of assistants: a repository must
+   not bring its user's `.env` into the conversation.
 4. A link in a directory that the global file names may lead only to files of that directory.
 5. The walk of the disk returns files in the order of the settings, then by name, so that a limit always
    cuts at the same file: at most MOST_FILES files of MOST_DIRECTORIES directories. A limit, a missing path
@@ -43,9 +43,10 @@ _WILD = ("*", "?", "[")
 class KnowledgePath(msgspec.Struct, frozen=True):
     """The files that one entry of `memory.knowledge.paths` selects.
 
-    `base` is absolute; of a glob, it is the part before the first wildcard, and `pattern` are the other path
-    components. Nothing outside the directory `root` is read; None: there is no such limit. `layer` and
-    `directory` are the layer that names it; `strict` as there. The entry stands at `path` and `span`.
+    `base` is an absolute path. For a glob it is the part before the first wildcard, and `pattern` has the
+    other path components. Nothing outside the directory `root` is read, unless `root` is None. `layer` is the
+    name of the settings layer that has the entry, and `directory` and `strict` are that layer's. The entry
+    stands at `path` and `span`.
     """
 
     base: str
@@ -59,16 +60,16 @@ class KnowledgePath(msgspec.Struct, frozen=True):
 
     @property
     def in_workspace(self) -> bool:
-        """Whether a workspace file names it."""
+        """Whether the entry stands in a workspace file, and not in the global file."""
         return self.layer != GLOBAL
 
     @property
     def selection(self) -> str:
-        """The absolute path or glob that it stands for."""
+        """The absolute path or glob that the entry stands for."""
         return os.path.join(self.base, *self.pattern)
 
     def covers(self, path: str) -> bool:
-        """Whether it selects a file at this absolute path; does not check the disk."""
+        """Whether the entry selects a file at this absolute path. The disk is not checked."""
         if path == self.base:
             return not self.pattern and self._named(path)
         parts = self.below(path)
@@ -79,27 +80,33 @@ class KnowledgePath(msgspec.Struct, frozen=True):
         return path.lower().endswith(SUFFIXES)
 
     def enters(self, path: str) -> bool:
-        """Whether it can select files beneath this directory, which is beneath `base`."""
+        """Whether the entry can select files in this directory, which is beneath `base`."""
         parts = self.below(path)
         if parts is None or any(map(skipped, parts)):
             return False
         return not self.pattern or _begins(parts, self.pattern)
 
     def below(self, path: str) -> tuple[str, ...] | None:
-        """The components of a path beneath `base`."""
+        """Return the components of a path relative to `base`. Return None if the path is not beneath
+        `base`.
+        """
         start = self.base.rstrip(os.sep) + os.sep
         return tuple(path[len(start) :].split(os.sep)) if path.startswith(start) else None
 
     def permits(self, path: str) -> bool:
-        """Whether the file's links lead only to allowed places: rules 3 and 4."""
+        """Whether the path, with its symbolic links resolved, is at a place that may be read (rules 3
+        and 4).
+        """
         return self.reaches(real_path(path))
 
     def reaches(self, real: str) -> bool:
-        """As `permits`, for a path with its links resolved."""
+        """Whether this real path, without symbolic links, is at a place that may be read (rules 3 and 4)."""
         return self.root is None or within(real, real_path(self.root))
 
     def forbidden(self, path: str, real_path: RealPath) -> str | None:
-        """Why the target of a file's links must not be read, or None: rules 3 and 4."""
+        """Return why the file that `path` leads to must not be read, by rules 3 and 4. Return None if it may
+        be read.
+        """
         if self.root is None:
             return None
         real, root = real_path(path), real_path(self.root)
@@ -112,9 +119,10 @@ class KnowledgePath(msgspec.Struct, frozen=True):
 
 
 class EmbeddingSettings(msgspec.Struct, frozen=True):
-    """The search by meaning, switched on at `path` and `span`.
+    """The settings of the search by meaning. `path` and `span` are where it is switched on, or where its
+    model is set.
 
-    `model` is the absolute path of a model's directory; None: the installed model.
+    `model` is the absolute path of a model's directory, or None for the installed model.
     """
 
     model: str | None
@@ -124,7 +132,9 @@ class EmbeddingSettings(msgspec.Struct, frozen=True):
 
 
 class Settings(msgspec.Struct, frozen=True):
-    """What is searched, and how much of it is added to a message; `embeddings`: also by meaning."""
+    """Which files are searched, and how much of them is added to a message. With `embeddings`, files are also
+    searched by meaning.
+    """
 
     places: tuple[KnowledgePath, ...] = ()
     top_k: int = TOP_K
@@ -137,9 +147,9 @@ class Settings(msgspec.Struct, frozen=True):
 
 
 def settings_of(layers: Layers, user_home: str) -> tuple[Settings, tuple[Problem, ...]]:
-    """The settings of a folder's layers, and the problems of paths that do not count.
+    """Return the settings of a folder's layers, and a problem for each path that is ignored.
 
-    Checks the disk only if paths are set.
+    The disk is checked only if paths are set.
     """
     section = layers.effective.get("/memory/knowledge")
     values: Mapping[str, Any] = section if isinstance(section, dict) else {}
@@ -185,7 +195,9 @@ def _embeddings(layers: Layers, user_home: str) -> EmbeddingSettings | None:
 
 
 def settings_for(*paths: str, top_k: int = TOP_K, max_tokens: int = MAX_TOKENS) -> Settings:
-    """The settings of a program: absolute paths of files, directories or globs, as in the global file."""
+    """Make the settings for a program. `paths` are absolute paths of files, directories or globs, and count
+    as those of the global file.
+    """
     places: list[KnowledgePath] = []
     for path in paths:
         if not os.path.isabs(path):
@@ -197,12 +209,12 @@ def settings_for(*paths: str, top_k: int = TOP_K, max_tokens: int = MAX_TOKENS) 
 
 
 def problem(knowledge_path: KnowledgePath, code: str, message: str) -> Problem:
-    """A problem of an entry."""
+    """Make a warning about an entry of `memory.knowledge.paths`."""
     return Problem(knowledge_path.path, knowledge_path.span, code, Severity.WARNING, message=message)
 
 
 def skipped(name: str) -> bool:
-    """Whether a directory of this name is skipped."""
+    """Whether directories of this name are not entered."""
     return name.startswith(".") or name in SKIPPED
 
 
@@ -305,7 +317,9 @@ MOST_DIRECTORIES = 20_000
 
 
 class WalkedFiles(msgspec.Struct):
-    """The files by path, each with the entry that selects it, and the directories that were listed."""
+    """The selected files by path, each with the entry that selects it. Also the directories that were listed,
+    and problems.
+    """
 
     files: dict[str, KnowledgePath]
     directories: dict[str, None]
@@ -313,7 +327,9 @@ class WalkedFiles(msgspec.Struct):
 
 
 def walk(settings: Settings, stopped: Callable[[], bool]) -> WalkedFiles:
-    """Every readable file that the settings select; fewer when it is `stopped`."""
+    """Find every readable file that the settings select. When `stopped` returns true, return the files found
+    so far.
+    """
     walked = WalkedFiles({}, {}, [])
     for knowledge_path in settings.places:
         empty = True

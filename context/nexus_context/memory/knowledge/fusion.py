@@ -1,4 +1,4 @@
-"""Passages found by words and passages found by meaning → one ranking.
+"""Merges the passages found by words and those found by meaning into one ranking.
 
 1. Reciprocal rank fusion: a passage gets `weight / (RANK_CONSTANT + rank)` from each ranking that has it, the
    first rank being 1 (Cormack, Clarke and Büttcher, SIGIR 2009, doi:10.1145/1571941.1572114).
@@ -31,14 +31,16 @@ MatchedBy = tuple[Literal["words", "meaning"], ...]
 
 
 class RankedHit(msgspec.Struct, frozen=True):
-    """A passage in the final ranking, and what found it."""
+    """A passage in the final ranking. `matched_by` says whether its words, its meaning or both were found."""
 
     hit: PassageHit
     matched_by: MatchedBy = ("words",)
 
 
 def fuse(words: Sequence[tuple[PassageHit, float]], meaning: Sequence[PassageHit]) -> list[RankedHit]:
-    """The passages of both rankings, the best first; those found by words come with their coverage."""
+    """Merge two rankings of passages into one, the best first. Each passage in `words` comes with its
+    coverage (rule 2).
+    """
     scores: dict[int, float] = {}
     hits: dict[int, PassageHit] = {}
     for rank, (hit, coverage) in enumerate(words[:LISTED], start=1):
@@ -60,14 +62,16 @@ def fuse(words: Sequence[tuple[PassageHit, float]], meaning: Sequence[PassageHit
 
 
 def rarity(count: int, total: int) -> float:
-    """How much a word of `count` of `total` passages says."""
+    """Return how much a word says, if `count` of `total` passages have it (rule 4)."""
     return math.log(1 + (max(total - count, 0) + 0.5) / (count + 0.5))
 
 
 def coverages(
     hits: Iterable[PassageHit], term_passages: Sequence[tuple[float, set[int]]], total_rarity: float
 ) -> list[float]:
-    """The coverage of each passage. A term comes with its rarity and the ids of the passages that have it."""
+    """Return the coverage of each passage (rule 2). `term_passages` has, for each term, its rarity and the
+    ids of the passages that have it.
+    """
     return [
         sum(weight for weight, ids in term_passages if hit.id in ids) / total_rarity if total_rarity else 0.0
         for hit in hits

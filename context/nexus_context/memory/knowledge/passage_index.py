@@ -1,8 +1,8 @@
-"""The index of a workspace's knowledge: an SQLite file that can be rebuilt at any time.
+"""Stores the index of a workspace's knowledge in an SQLite file that can be rebuilt at any time.
 
-1. A file's passages are in `passages` as they are, and in the full-text table `words` as searchable words.
-   `vectors` has what embedding models make of them, by the passage's digest: equal passages share a vector,
-   and one that moved keeps it.
+1. The table `passages` has a file's passages as they are, and the full-text table `words` has them as
+   searchable words. The table `vectors` has their embeddings by the digest of the passage: equal passages
+   share a vector, and a passage that moved keeps it.
 2. If anything is wrong with it (not a database, damaged, another version), it is emptied in place, since
    other processes may have it open. If it cannot be written, it is kept in memory.
 3. One connection writes, another reads. Processes may share the file: a writer takes the lock at once and
@@ -56,14 +56,16 @@ INSERT INTO words (words, rank) VALUES ('rank', 'bm25(3.0, 1.0)');  -- a word in
 
 
 class Indexed(msgspec.Struct, frozen=True):
-    """A file in the index. `stamp` is that of `files.FileRead`; `digest` is of its text."""
+    """What the index stores about a file. `stamp` is that of `files.FileRead`, and `digest` is of the file's
+    text.
+    """
 
     stamp: tuple[int, ...]
     digest: bytes
 
 
 class IndexedPassage(msgspec.Struct, frozen=True):
-    """A passage for the index: its text, and its searchable words."""
+    """A passage as it is written to the index, with the searchable words of its heading and of its text."""
 
     heading: str
     text: str
@@ -73,7 +75,9 @@ class IndexedPassage(msgspec.Struct, frozen=True):
 
 
 class Changed(msgspec.Struct, frozen=True):
-    """A file that is new or different; without `passages`, only its stamp is."""
+    """A file to write to the index. If `passages` is None, its text is unchanged and only its stamp is
+    written.
+    """
 
     path: str
     indexed: Indexed
@@ -81,7 +85,9 @@ class Changed(msgspec.Struct, frozen=True):
 
 
 class PassageHit(msgspec.Struct, frozen=True):
-    """A passage from a search. A better one has a higher `score`; `digest` is of its heading and text."""
+    """A passage that a search returned. A better passage has a higher `score`; `digest` is of its heading and
+    text.
+    """
 
     id: int
     digest: bytes
@@ -93,11 +99,11 @@ class PassageHit(msgspec.Struct, frozen=True):
 
 
 class IndexLostError(NexusError):
-    """The index was emptied: start again."""
+    """The index was emptied, or is now kept in memory. The caller must start again."""
 
 
 def index_path(workspace: str, environ: Mapping[str, str]) -> str:
-    """The path of the index of a workspace, which is an absolute real path."""
+    """Return the path of the index of a workspace. `workspace` is an absolute real path."""
     name = hashlib.sha256(workspace.encode("utf-8", "surrogateescape")).hexdigest()[:24] + ".db"
     state = environ.get("NEXUS_STATE")
     if not state:
@@ -108,13 +114,13 @@ def index_path(workspace: str, environ: Mapping[str, str]) -> str:
 
 
 class IndexBusyError(NexusError):
-    """Another process has written for very long: try again later."""
+    """Another process has held the index for too long. The caller should try again later."""
 
 
 class KnowledgeIndex:
-    """An index, opened on first use. Every method may block on the disk and may be called from any thread.
+    """An index, which is opened on first use. Every method may block on the disk, and any thread may call it.
 
-    IndexLostError reports that it had to be emptied.
+    A method raises IndexLostError if the index had to be emptied.
     """
 
     def __init__(self, path: str) -> None:
@@ -128,7 +134,9 @@ class KnowledgeIndex:
         self._emptied = 0
 
     def indexed_files(self, paths: Collection[str] | None = None) -> dict[str, Indexed]:
-        """The indexed files, by path: all, or those of these paths."""
+        """Return the indexed files: path → stamp and digest. If `paths` is not None, return only those of
+        these paths.
+        """
         query = "SELECT path, stamp, digest FROM files"
         with self._write() as connection:
             if paths is None:
@@ -138,14 +146,14 @@ class KnowledgeIndex:
         return {path: Indexed(tuple(map(int, stamp.split())), digest) for path, stamp, digest in rows}
 
     def has_below(self, directory: str) -> bool:
-        """Whether a file beneath a directory is indexed."""
+        """Whether the index has a file beneath this directory."""
         start = directory.rstrip(os.sep) + os.sep
         query = "SELECT 1 FROM files WHERE path >= ? AND path < ? LIMIT 1"
         with self._write() as connection:
             return bool(list(connection.execute(query, (start, start[:-1] + chr(ord(os.sep) + 1)))))
 
     def write(self, changed: Sequence[Changed], removed: Collection[str] = ()) -> None:
-        """Add or replace files and remove others, all or nothing."""
+        """Add or replace the `changed` files and remove the `removed` ones, in one transaction."""
         with self._write() as connection, _transaction(connection):
             if connection.pragma("user_version") != VERSION:
                 raise _OtherVersionError
@@ -155,21 +163,21 @@ class KnowledgeIndex:
                 _put(connection, changed_file)
 
     def totals(self) -> tuple[int, int]:
-        """The numbers of files and passages."""
+        """Return the number of files and the number of passages."""
         with self._read() as connection:
             query = "SELECT (SELECT count(*) FROM files), (SELECT count(*) FROM passages)"
             ((files, passages),) = connection.execute(query)
         return files, passages
 
     def frequency(self, term: str, most: int) -> int:
-        """The number of passages with a full-text term, counted up to `most`."""
+        """Return the number of passages with a full-text term. Counting ends at `most`."""
         query = "SELECT count(*) FROM (SELECT 1 FROM words WHERE words MATCH ? LIMIT ?)"
         with self._read() as connection:
             ((count,),) = connection.execute(query, (term, most))
         return int(count)
 
     def best(self, expression: str, limit: int) -> list[PassageHit]:
-        """The passages that match a full-text expression best by BM25, the best first."""
+        """Return at most `limit` passages that match a full-text expression, the best by BM25 first."""
         query = (
             "SELECT p.id, p.digest, f.path, p.heading, p.body, p.start, p.end, -w.rank FROM "
             "(SELECT rowid, rank FROM words WHERE words MATCH ? ORDER BY rank LIMIT ?) w "
@@ -179,13 +187,13 @@ class KnowledgeIndex:
             return [_hit(row) for row in connection.execute(query, (expression, limit))]
 
     def containing(self, term: str) -> set[int]:
-        """The ids of all passages with a full-text term."""
+        """Return the ids of all passages with a full-text term."""
         with self._read() as connection:
             rows = connection.execute("SELECT rowid FROM words WHERE words MATCH ?", (term,))
             return {number for (number,) in rows}
 
     def with_digest(self, digest: bytes, score: float) -> list[PassageHit]:
-        """The passages with this digest, each with this score, in the order of their files."""
+        """Return the passages with this digest, in the order of their files. Each gets this `score`."""
         query = (
             "SELECT p.id, p.digest, f.path, p.heading, p.body, p.start, p.end, ? "
             "FROM passages p JOIN files f ON f.id = p.file WHERE p.digest = ? ORDER BY f.path, p.start"
@@ -194,14 +202,15 @@ class KnowledgeIndex:
             return [_hit(row) for row in connection.execute(query, (score, digest))]
 
     def change(self) -> tuple[int, int]:
-        """Something that differs after each change of the index, by any process."""
+        """Return a value that differs after each change of the index, whichever process made it."""
         with self._read() as connection:
             return id(connection), int(connection.pragma("data_version"))
 
     def without_vector(self, model: bytes, size: int, most: int) -> tuple[list[bytes], bool]:
-        """The digests of passages that have no vector of `size` bytes, in the order of their files.
+        """Return the digests of passages that have no vector of `size` bytes, in the order of their files.
+        Also return whether there are more than `most` different passages.
 
-        Only the first `most` different passages count; also returns whether there are more.
+        Only the first `most` different passages are examined.
         """
         query = (
             "SELECT d.digest, length(v.vector) FROM "
@@ -213,7 +222,7 @@ class KnowledgeIndex:
         return [digest for digest, length in rows[:most] if length != size], len(rows) > most
 
     def texts(self, digests: Collection[bytes]) -> dict[bytes, tuple[str, str]]:
-        """Heading and text of the passages with these digests."""
+        """Return heading and text of the passages with these digests: digest → (heading, text)."""
         query = "SELECT heading, body FROM passages WHERE digest = ? LIMIT 1"
         with self._read() as connection:
             return {
@@ -223,12 +232,12 @@ class KnowledgeIndex:
             }
 
     def vectors(self, model: bytes) -> list[tuple[bytes, bytes]]:
-        """The vectors of a model, with the digests of their passages."""
+        """Return the stored vectors of a model as pairs of a passage's digest and its vector."""
         with self._read() as connection:
             return list(connection.execute("SELECT digest, vector FROM vectors WHERE model = ?", (model,)))
 
     def write_vectors(self, model: bytes, vectors: Mapping[bytes, bytes]) -> None:
-        """Add or replace vectors of a model, by the digests of their passages."""
+        """Add or replace vectors of a model. `vectors` maps the digest of a passage to its vector."""
         with self._write() as connection, _transaction(connection):
             connection.executemany(
                 "INSERT OR REPLACE INTO vectors (model, digest, vector) VALUES (?, ?, ?)",
@@ -236,9 +245,9 @@ class KnowledgeIndex:
             )
 
     def drop_vectors(self, model: bytes, damaged: Collection[bytes]) -> None:
-        """Drop the `damaged` vectors of this model, those of other models, and those without a passage.
+        """Drop the `damaged` vectors of this model, all vectors of other models, and those without a passage.
 
-        Also makes passages quick to find by digest, which an index without vectors does not need.
+        Also create the table index that finds passages by digest, which is not needed without vectors.
         """
         query = "DELETE FROM vectors WHERE model <> ? OR digest NOT IN (SELECT digest FROM passages)"
         with self._write() as connection, _transaction(connection):
@@ -248,7 +257,7 @@ class KnowledgeIndex:
                 connection.execute("DELETE FROM vectors WHERE model = ? AND digest = ?", (model, digest))
 
     def close(self) -> None:
-        """Close the file; the next use opens it again."""
+        """Close the file. The next call of a method opens it again."""
         with self._reading, self._writing:
             for connection in (self._reader, self._writer):
                 if connection is not None:

@@ -1,7 +1,7 @@
-"""A message → the passages that belong to it.
+"""Finds the passages that belong to a message.
 
-1. Any significant word of the message matches. Better passages have more of them, rarer ones, or have them in
-   the heading.
+1. A passage matches if it has a significant word of the message. It ranks higher with more such words, with
+   rarer ones, or with one in its heading.
 2. Of many words, the rarest are searched for, as many as MOST_TERMS and MOST_ROWS allow: the cost of a query
    depends on the number of passages that it ranks. If all words are too common, passages with as many of them
    as possible are returned.
@@ -50,12 +50,12 @@ _WORDS = re.compile(r"\w+")
 
 
 class Passage(msgspec.Struct, frozen=True):
-    """A passage as it is shown: `text` stands at `span`, in code points of the decoded file.
+    """A passage as it is shown. `text` stands at `span`, in code points of the decoded file.
 
     `heading` are the titles above it, outermost first, with ` › ` between them. A better passage has a higher
-    `score`, comparable within one query only. `tokens` are those of path, heading and text. If `cut`, the
-    text ends with a mark, and `span` is the text before it. Each character of a secret is replaced by `*`.
-    `matched_by` says whether its words or its meaning were found.
+    `score`, which is comparable within one query only. `tokens` are those of path, heading and text. If `cut`
+    is true, the text ends with a mark, and `span` is the text before the mark. Each character of a secret is
+    replaced by `*`. `matched_by` says whether its words or its meaning were found.
     """
 
     path: str
@@ -91,10 +91,11 @@ def query(
     accepts: Callable[[str], bool] = lambda _: True,
     vectors: Vectors | None = None,
 ) -> list[Passage]:
-    """The best passages for a message, at most `top_k`, of at most `max_tokens` tokens together.
+    """Return the best passages for a message: at most `top_k`, with at most `max_tokens` tokens together.
 
-    Only files whose path the caller `accepts` count, since the index may be older than the settings. With
-    `vectors` of this index, passages are found by meaning, too. Empty if the index cannot be read right now.
+    Only files whose path `accepts` permits count, since the index may be older than the settings. With
+    `vectors` of this index, passages are also found by meaning. The result is empty if the index cannot be
+    read right now.
     """
     terms, max_passages = query_terms(message), min(top_k, MOST_PASSAGES)
     if not terms or top_k < 1 or max_tokens < 1:

@@ -1,6 +1,6 @@
-"""Bring the index up to date with the disk.
+"""Brings the index up to date with the disk.
 
-1. A file with the same stamp is not read; one with the same text is not indexed again.
+1. A file whose stamp is unchanged is not read. A file whose text is unchanged is not indexed again.
 2. Unusable files (too large, binary, not UTF-8, of another user) are not in the index, and are reported.
 3. Transactions are small: queries in between see the present state.
 4. If only some paths changed, only those are read, unless one is a directory.
@@ -41,8 +41,9 @@ _ATTEMPTS = 4
 class Refreshed(msgspec.Struct, frozen=True):
     """The result of a refresh.
 
-    `directories` are those that were searched, those with indexed files first; None if only single files were
-    read. `changed` and `removed` count files; `skipped` are the first unusable ones.
+    `directories` are those that were searched, beginning with those that have selected files. It is None if
+    only single files were read. `changed` and `removed` are numbers of files, and `skipped` has the first
+    unusable files.
     """
 
     changed: int = 0
@@ -60,10 +61,12 @@ def refresh(
     stopped: Callable[[], bool] = lambda: False,
     keeps: Callable[[str], bool] = lambda _: False,
 ) -> Refreshed:
-    """Bring the index up to date; only `changed`, absolute paths, can differ from it.
+    """Bring the index up to date. If `changed` is not None, only these absolute paths are checked.
 
-    `stopped` is checked between two files; what is done by then stays done. `keeps` tells which files stay in
-    the index though the settings do not name them: others that share it do. Raises IndexBusyError.
+    `stopped` is called between two files; when it returns true, the refresh ends, and what is done by then
+    stays done. `keeps` says which files stay in the index although the settings do not select them, because
+    other folders that share the index do. Raise IndexBusyError if another process holds the index for too
+    long.
     """
     for attempts_left in reversed(range(_ATTEMPTS)):
         try:
@@ -194,7 +197,7 @@ class _Update:
 
 
 def passages(path: str, text: str) -> list[IndexedPassage]:
-    """A text's passages for the index; a file's name is searchable, too."""
+    """Divide a text into passages for the index. The words of the file's name are searchable, too."""
     name = os.path.splitext(os.path.basename(path))[0]
     indexed_passages = []
     for chunk in chunks(path, text):

@@ -1,9 +1,10 @@
-"""Words, as they are indexed and as they are searched for.
+"""Extracts the words of a text for the index, and the words of a message for a search.
 
 1. A name matches whole and by its parts: `getUserName`, `user_name`, `docs/user-name.md`.
 2. Chinese, Japanese and Korean have no spaces between words: they are indexed by pairs of characters.
 3. Search terms are the significant words of a message: without stop words, each once, in order. An identifier
-   such as `fix-3`, `v1.2` or `utf-8` is one term: its parts say little, and are those of many others.
+   such as `fix-3`, `v1.2` or `utf-8` is one term, because its parts say little and occur in many other
+   identifiers.
 """
 
 import re
@@ -40,13 +41,17 @@ STOP_WORDS = frozenset(_STOP_WORDS.split())
 
 
 def searchable(text: str) -> str:
-    """Convert a text for the index: names are followed by their parts; East Asian text becomes pairs."""
+    """Convert a text for the index. Each name is followed by its parts, and East Asian text becomes pairs of
+    characters.
+    """
     text = _NAME.sub(_with_parts, text)
     return text if text.isascii() else _EAST_ASIAN.sub(lambda match: f" {' '.join(_pairs(match[0]))} ", text)
 
 
 def query_terms(message: str) -> list[str]:
-    """The significant words of a message, in lower case, at most MOST_WORDS; none contains a quote."""
+    """Return the significant words of a message in lower case, at most MOST_WORDS. No word contains a
+    quotation mark.
+    """
     terms: dict[str, None] = {}
     for match in _IDENTIFIER.finditer(message):
         is_whole = len(match[0]) <= _LONGEST_IDENTIFIER and _TELLS_LITTLE.search(match[0])

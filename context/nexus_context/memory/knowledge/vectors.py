@@ -1,4 +1,4 @@
-"""The vectors of the passages, and those that are nearest to a message.
+"""Computes the vectors of the passages, and finds those that are nearest to a message.
 
 1. A passage is embedded with the titles above it. Its vector is stored at length 1, as 16-bit floats.
 2. A refresh embeds only passages without a vector of this model. A damaged vector counts as none.
@@ -28,21 +28,23 @@ LONGEST_MESSAGE = 4_000
 
 
 class Loaded(NamedTuple):
-    """The vectors in memory: a row for each digest."""
+    """The vectors in memory. `rows` has a row for each digest."""
 
     digests: list[bytes]
     rows: "NDArray[numpy.float32]"
 
 
 class VectorRefresh(NamedTuple):
-    """The result of a refresh: how many passages were embedded, and whether there are more than the limit."""
+    """The result of a refresh: how many passages were embedded, and whether there are more passages than
+    MOST_VECTORS.
+    """
 
     embedded: int
     is_limited: bool
 
 
 class Vectors:
-    """The vectors of an index by one model. Every method may block and may be called from any thread."""
+    """The vectors of an index, made by one model. Every method may block, and any thread may call it."""
 
     def __init__(
         self, index: KnowledgeIndex, embedder: Embedder, *, min_similarity: float = MIN_SIMILARITY
@@ -60,14 +62,15 @@ class Vectors:
 
     @property
     def count(self) -> int:
-        """The number of different passages that the last refresh loaded a vector for."""
+        """The number of different passages whose vectors the last refresh loaded."""
         return 0 if self._loaded is None else len(self._loaded.digests)
 
     def refresh(self, *, stopped: Callable[[], bool] = lambda: False) -> VectorRefresh:
         """Embed the passages without a vector, drop the vectors without a passage, and load the rest.
 
-        `stopped` is checked between two batches; what is done by then stays done. Raises EmbeddingError if
-        the model fails, IndexBusyError; IndexLostError if the index was emptied meanwhile.
+        `stopped` is called between two batches; when it returns true, the refresh ends, and what is done by
+        then stays done. Raise EmbeddingError if the model fails, IndexBusyError if another process holds the
+        index, and IndexLostError if the index was emptied meanwhile.
         """
         with self._refreshing:
             if self._loaded is not None and self._complete == self._index.change():
@@ -89,9 +92,10 @@ class Vectors:
             return VectorRefresh(embedded, is_limited)
 
     def nearest(self, message: str, limit: int) -> list[PassageHit]:
-        """The passages whose meaning is nearest to a message, the nearest first; `score` is the cosine.
+        """Return the passages whose meaning is nearest to a message, the nearest first. Their `score` is the
+        cosine.
 
-        Empty before the first refresh. Raises EmbeddingError if the model fails.
+        The result is empty before the first refresh. Raise EmbeddingError if the model fails.
         """
         import numpy
 
