@@ -1,1 +1,3 @@
-"""One chat turn: snapshot + conversation + request → what a model is sent, every token with its row."""
+"""Assembles one chat turn: from snapshot, conversation and request it makes what is sent to a model, with a
+row for every token.
+"""

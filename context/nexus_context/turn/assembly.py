@@ -1,8 +1,10 @@
-"""One chat turn: a folder's snapshot, a conversation and a request → what a model is sent, and its cost.
+"""Assembles one chat turn: from a folder's snapshot, a conversation and a request it makes what is sent to a
+model, and its cost.
 
-1. Five conceptual layers become three physical ones: workspace and persona are the system prompt, the session
-   is the history, memory and event are the last user message (`memory_text` has the rules of its content).
-   That message is appended as it was sent, so that each request begins with the bytes of the one before.
+1. Five conceptual layers become three physical ones. Workspace and persona are the system prompt, the session
+   is the history, and memory and event are the last user message (`memory_text` has the rules of its
+   content). That message is stored as it was sent, so that each request begins with the bytes of the one
+   before.
 2. Equal inputs give equal bytes; the clock is an argument.
 3. Every token has a row, and the rows sum to the total.
 4. Excess is cut from memory first, then from the history (`conversation/window`), never from the system
@@ -57,12 +59,12 @@ def assemble(
     memory: Sequence[MemoryItem] = (),
     counter: MinimalCounter | TokenCounter | None = None,
 ) -> AssembledContext:
-    """Assemble one turn. `now` is a local time with its zone; `memory` is put before the user's text.
-    `counter` replaces the model's own. Without a `snapshot`, prompt, tools and limits are the conversation's.
+    """Assemble one turn. `now` is a local time with its zone, and `memory` is put before the user's text.
 
-    Raises RequestError for an unknown format or strategy, a provider's format without a model, a limit that
-    is too small, and a parameter that is unknown or out of range; ContextOverflowError for a provider's body
-    that does not fit the model.
+    `counter` replaces the model's own counter. If `snapshot` is None, the prompt, tools and limits are those
+    of the conversation. Raise RequestError for an unknown format or strategy, a provider's format without a
+    model, a limit that is too small, and a parameter that is unknown or out of range. Raise
+    ContextOverflowError if a provider's body does not fit the model.
     """
     with conversation.in_use:
         if snapshot is None:
@@ -193,9 +195,10 @@ class _Fitted(NamedTuple):
 class Measure(NamedTuple):
     """The cost of the next request, and its effect on the conversation.
 
-    `wanted_percent` is how full the context would be without a cut, in percent of what is available;
-    `removed_messages` are not sent; `compaction_reason` tells why it is time to compact; None: it is not.
-    `pending` is what changed since prompt and tools were sent; None: nothing did.
+    `wanted_percent` is how full the context would be if nothing were cut, in percent of the available tokens.
+    `removed_messages` is the number of messages that are not sent. `compaction_reason` says why the
+    conversation should be compacted now, or is None if it should not. `pending` is what changed since prompt
+    and tools were sent, or None if nothing did.
     """
 
     usage: TokenUsage
@@ -212,9 +215,9 @@ def usage_of(
     counter: MinimalCounter | TokenCounter | None = None,
     now: datetime | None = None,
 ) -> TokenUsage:
-    """Measure the next request before its own message. `counter` replaces the model's own.
+    """Measure what the next request costs without a new message. `counter` replaces the model's own counter.
 
-    `now`, a local time with its zone, counts only with `datetime.placement = system`.
+    `now` is a local time with its zone. It matters only if `datetime.placement` is `system`.
     """
     return measure(snapshot, conversation, counter=counter, now=now).usage
 
@@ -228,10 +231,10 @@ def measure(
     now: datetime | None = None,
     memory: Sequence[MemoryItem] = (),
 ) -> Measure:
-    """As `usage_of`, with the effect on the conversation.
+    """Measure the next request as `usage_of` does, and its effect on the conversation.
 
-    `request` is what is known of the next request; `memory` would be put before its message as by `assemble`,
-    and needs `now`.
+    `request` is what is known of the next request. `memory` is counted as if `assemble` put it before the
+    message; this requires `now`.
     """
     request = request or Request()
     counter = None if counter is None else complete(counter)
@@ -257,10 +260,10 @@ def prefix_of(
     now: datetime,
     form: str = "neutral",
 ) -> Prefix:
-    """What a request with these options would begin with, in a format. Nothing is sent: a cut stays where it
-    is.
+    """Return what a request with these options, in the format `form`, would begin with. Nothing is sent, and
+    the conversation's cut does not move.
 
-    Raises RequestError for an active skill that does not exist or is left out.
+    Raise RequestError for an active skill that does not exist or is left out.
     """
     request = Request(options=options, format=form)
     fixed, view, _ = costs.fitted_part(snapshot, conversation, request, now=now, looking=True)
@@ -268,7 +271,9 @@ def prefix_of(
 
 
 def view_of(snapshot: Snapshot, conversation: ContextManager, options: Options, *, now: datetime) -> View:
-    """The part of the conversation that a request with these options would send. Nothing is sent or cut."""
+    """Return the part of the conversation that a request with these options would send. Nothing is sent, and
+    the conversation's cut does not move.
+    """
     return costs.fitted_part(snapshot, conversation, Request(options=options), now=now, looking=True)[1]
 
 

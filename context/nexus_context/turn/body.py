@@ -1,4 +1,4 @@
-"""The body of a request to a provider: the formats of an assembled turn other than `neutral`."""
+"""Renders the body of a request to a provider, for all formats of an assembled turn except `neutral`."""
 
 import hashlib
 from collections.abc import Mapping, Sequence
@@ -24,11 +24,11 @@ DEFAULT_MAX_OUTPUT = 4_096  # tokens; for a model whose own limit is unknown
 
 
 class Reuse(NamedTuple):
-    """What a request shares with those before and after it.
+    """What a request shares with the requests before and after it.
 
-    `ttl` is how long Anthropic keeps what it caches. `replayed`: the next request has the current message as
-    it is sent now. `lapsed` are the indexes, among the sound messages of the view, of those whose
-    reasoning must not be sent (`bound_thinking`).
+    `ttl` is how long Anthropic keeps what it caches. `replayed` is true if the next request will have the
+    current message exactly as it is sent now. `lapsed` are the indexes of messages whose reasoning must not
+    be sent (`bound_thinking`), among the sound messages of the view.
     """
 
     ttl: Lifetime = "5m"
@@ -37,17 +37,17 @@ class Reuse(NamedTuple):
 
 
 class RenderedBody(NamedTuple):
-    """A provider's body, descriptions of what it cannot hold, and all repairs; `report` is for metadata."""
+    """The provider's body, descriptions of what the body cannot hold (`unsent`), and all repairs."""
 
     body: dict[str, Any] | None
     unsent: list[str]
     repairs: list[Repair]
 
     def report(self) -> dict[str, Any]:
-        """What is not sent, or is sent in another form than it is stored.
+        """Return the metadata about what is not sent, or is sent in another form than it is stored.
 
-        `renamedTools` has the original name of each tool by the name in the body, which the calls of an
-        answer use. Of the other repairs the first MOST_REPAIRS are listed: a broken history can have
+        `renamedTools` maps the name of a tool in the body, which the calls of an answer use, to its original
+        name. Of the other repairs only the first MOST_REPAIRS are listed, because a broken history can have
         thousands.
         """
         renamed = [repair for repair in self.repairs if repair.kind == "tool-renamed"]
@@ -73,9 +73,9 @@ def body_of(
     reuse: Reuse,
     left: int,
 ) -> RenderedBody:
-    """Render the provider's body, with what it leaves out and what it sends in another form.
+    """Render the provider's body. Also report what is left out and what is sent in another form.
 
-    `left` are the tokens of the window that an answer without `max_tokens` may take.
+    `left` is the number of tokens of the window that an answer may take if `max_tokens` is not set.
     """
     if request.format == "neutral":
         return RenderedBody(None, [], [*view.left_out(), *view.sound_messages().repairs])

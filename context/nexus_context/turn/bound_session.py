@@ -1,9 +1,9 @@
-"""One session of a ledger, as a conversation in memory writes and follows it.
+"""Lets a conversation in memory write one session of a ledger, and follow what is stored there.
 
 1. What is appended is on the disk before `append` returns.
-2. A turn of the ledger is one of the conversation: it begins with what the user says, and the answers and the
-   results of tools behind it extend it.
-3. If another program wrote in between, `append` returns False: read the session again.
+2. A turn of the ledger begins with what the user says. The answers and tool results that follow extend the
+   same turn.
+3. If another program wrote in between, `append` returns False, and the session must be read again.
 """
 
 import os
@@ -31,9 +31,10 @@ from nexus_context.tokens.correction import Correction, UsageReport
 
 
 class BoundSession:
-    """A session of a folder. `compactions` are the ids of those in force, as far as known, oldest first.
+    """One session of a folder, with its place in the ledger.
 
-    `frozen` is what its requests begin with, as JSON.
+    `compactions` are the ids of the compactions in force, as far as they are known, oldest first. `frozen` is
+    the prompt and tools with which its requests begin, as JSON.
     """
 
     def __init__(self, ledger: Ledger, folder: str | os.PathLike[str] | None, session: str) -> None:
@@ -54,7 +55,7 @@ class BoundSession:
         self._prompt = ""  # of the last turn that was appended here
 
     def load(self) -> StoredHistory | None:
-        """The whole history; None if nothing was appended yet."""
+        """Read the whole history. Return None if no message was appended yet."""
         self._correction = None
         history = self._ledger.history(self._folder, self._session)
         self._positions = [message.position for message in history.messages] if history else []
@@ -67,13 +68,13 @@ class BoundSession:
 
     @staticmethod
     def server_compaction(summary: Counted | None, kept: int) -> ServerCompaction | None:
-        """The compaction of a turn, to be written with it; None without a summary."""
+        """Make the compaction that is written together with a turn. Return None if there is no summary."""
         from nexus_context.conversation.compaction.run import new_id  # rarely needed
 
         return None if summary is None else ServerCompaction(new_id(), summary, kept)
 
     def correction(self, family: str) -> Correction:
-        """How totals of this session are corrected for a family of models."""
+        """Return how the totals of this session are corrected for a family of models."""
         if self._correction is None or self._correction.family != family:
             state = self._ledger.state(self._folder, self._session)
             anchor = None if state is None else state.anchor
@@ -93,12 +94,11 @@ class BoundSession:
         usage: ProviderUsage | None = None,
         basis: RequestBasis | None = None,
     ) -> bool:
-        """Append a turn, or more of the last one.
+        """Append a turn, or extend the last one. The turn is on the disk before this returns.
 
-        Returns False if the turn does not follow the messages in memory, or compacted the session: then load
-        it again. The context of a turn has the system prompt if it changed since the turn before.
-
-        LedgerError: nothing was written.
+        Return False if the session must be loaded again, because the turn does not follow the messages in
+        memory or compacted the session. The system prompt is stored with the turn if it changed since the
+        turn before. If LedgerError is raised, nothing was written.
         """
         turn = NewTurn(
             messages=tuple(messages),
@@ -127,18 +127,18 @@ class BoundSession:
 
     @staticmethod
     def new_compaction(compaction: str, summary: Counted, counter: str, *, receipt: Any) -> NewCompaction:
-        """A compaction for `compact`, which knows what is kept."""
+        """Make a compaction for the method `compact`, which fills in its place and the kept messages."""
         receipt = msgspec.to_builtins(receipt)
         return NewCompaction(id=compaction, seq=0, summary=summary, counter=counter, kept=(), receipt=receipt)
 
     def compact(
         self, history: Sequence[Message], preserved: Iterable[Message], compaction: NewCompaction
     ) -> None:
-        """Put a compaction in force; read the session again then.
+        """Put a compaction in force. The session must be read again afterwards.
 
-        `preserved` are messages of the `history` in memory.
-        RequestError for another message, or if nothing was appended; HeadMovedError if another program
-        compacted.
+        `preserved` are messages of `history`, the messages in memory. Raise RequestError if one of them is
+        not in `history`, or if no turn was appended yet. Raise HeadMovedError if another program compacted
+        the session.
         """
         head = self._head
         if head is None:
@@ -159,15 +159,19 @@ class BoundSession:
         self.compactions = (*self.compactions, compaction.id)
 
     def arrange(self, order: Sequence[int]) -> None:
-        """Follow the messages in memory: these are kept, in this order. The ledger stays as it is."""
+        """Follow a change of the messages in memory: only those with these indexes remain, in this order. The
+        ledger stays as it is.
+        """
         self._positions = [self._positions[index] for index in order]
 
     def undo(self, compaction: str | None) -> None:
-        """Take back a compaction, by default the one in force. LedgerError `unknown-compaction`."""
+        """Undo a compaction, or the one in force if `compaction` is None. Raise LedgerError, code
+        `unknown-compaction`, if there is no such compaction.
+        """
         self._ledger.undo(self._folder, self._session, compaction)
 
     def clear(self) -> None:
-        """Begin an empty thread; what was written stays in the ledger."""
+        """Begin an empty thread. What was written before stays in the ledger."""
         if self._ledger.head(self._folder, self._session) is not None:  # others may have begun it
             self._ledger.clear(self._folder, self._session)
         self.load()

@@ -1,7 +1,7 @@
-"""Assembled contexts of one session, cached while nothing that they depend on changes.
+"""Caches the assembled contexts of one session as long as nothing that they depend on changes.
 
-An entry's key names the revisions of everything that it depends on. After `TTL` seconds an entry expires all
-the same, in case something changed that has no revision.
+An entry's key contains the revisions of everything that the context depends on. An entry also expires after
+`TTL` seconds, in case something changed that has no revision.
 """
 
 from collections import OrderedDict
@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 class Statistics(msgspec.Struct, frozen=True, rename="camel"):
-    """How often caches helped since they were made."""
+    """Hits, misses and entries of one or more caches since they were made."""
 
     hits: int = 0
     misses: int = 0
@@ -28,7 +28,9 @@ class Statistics(msgspec.Struct, frozen=True, rename="camel"):
 
     @property
     def hit_rate(self) -> float:
-        """The share of requests that were answered from a cache, 0 to 1; 0 without requests."""
+        """The share of requests that were answered from a cache, from 0 to 1. It is 0 if there were no
+        requests.
+        """
         return self.hits / (self.hits + self.misses) if self.hits else 0.0
 
     def __add__(self, other: "Statistics") -> "Statistics":
@@ -36,7 +38,10 @@ class Statistics(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class AssemblyCache(Generic[T]):
-    """Values by key. `clock` gives seconds that only grow. Not safe for several threads at once."""
+    """Stores values by key until they expire. Only one thread may use it at a time.
+
+    `clock` returns seconds that never decrease.
+    """
 
     def __init__(self, clock: Callable[[], float], *, ttl: float = TTL, entries: int = ENTRIES) -> None:
         self._clock = clock
@@ -47,7 +52,7 @@ class AssemblyCache(Generic[T]):
         self._misses = 0
 
     def get(self, key: Hashable) -> T | None:
-        """The value, if it exists and is young enough."""
+        """Return the value, or None if there is none or it has expired."""
         entry = self._entries.pop(key, None)
         if entry is None or self._clock() - entry[0] >= self._ttl:
             self._misses += 1

@@ -1,9 +1,10 @@
-"""What the ledger stores of a turn's context (`context_json`, seed 002): enough to say later what was read.
+"""Makes the record that the ledger stores of a turn's context (`context_json`, seed 002): enough to say later
+what the model read.
 
 1. Texts are not repeated: files are named with the beginning of their SHA-256, so that a later reader can
    tell whether a file is still the one that the model was sent.
-2. `system` is about the system prompt, `user` and `memory` about the user's message. What the agent may do
-   has a column of its own in the ledger.
+2. `system` describes the system prompt, `user` and `memory` the user's message. The agent's permissions are
+   stored in another column of the ledger.
 3. The record is stored once a turn, since the system prompt is not a message of the turn. `message_contexts`
    says which message has which part.
 """
@@ -34,7 +35,9 @@ def context_json(
     now: datetime,
     attachments: Sequence[Mapping[str, Any]] = (),
 ) -> dict[str, Any]:
-    """The record of a context. `attachments` are the instruction files of the turn, as in the metadata."""
+    """Make the record of a context. `attachments` are the turn's instruction files, in the form of the
+    metadata.
+    """
     metadata = context.metadata
     record = {
         "revision": snapshot.revision,
@@ -53,10 +56,10 @@ def context_json(
 
 
 def message_contexts(messages: Sequence[Message], record: Any) -> list[dict[str, Any] | None]:
-    """The part of a turn's record that belongs to each of its messages; None for the others.
+    """Return, for each message of a turn, the part of the turn's record that belongs to it, or None.
 
-    Only the user's message has one: the last one before the assistant's first. `messages` begin with the
-    turn.
+    Only the user's message has such a part: the last user message before the assistant's first. `messages`
+    must begin with the first message of the turn.
     """
     contexts: list[dict[str, Any] | None] = [None] * len(messages)
     record = record if isinstance(record, Mapping) else {}
@@ -71,7 +74,7 @@ def message_contexts(messages: Sequence[Message], record: Any) -> list[dict[str,
 
 
 def file_hashes(snapshot: Snapshot, context: AssembledContext) -> list[dict[str, str]]:
-    """Path and hash of each file in the system prompt, in its order."""
+    """Return `path` and `hash` of each file in the system prompt, in the order of the prompt."""
     paths = dict.fromkeys(fragment.path for fragment in context.prompt.fragments)
     texts = snapshot.layers.texts
     sent_paths = (path for path in paths if path in texts and not path.startswith(OWN_TEXTS))

@@ -1,4 +1,4 @@
-"""What a request costs without its conversation, and what is left for the conversation."""
+"""Computes what a request costs without its conversation, and what is left for the conversation."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -47,10 +47,11 @@ _PROVIDERS: dict[str, Provider] = {"anthropic": "anthropic", "openai-responses":
 
 
 class FixedPart(msgspec.Struct, frozen=True):
-    """A request without its conversation. `before` and `after` are the rows around the history.
+    """A request without its conversation. `before` and `after` are the rows before and after the history.
 
-    `start` tells where prompt and tools are from; `answer` are the tokens of the answer where `max_tokens`
-    sets them, `deferred` those of definitions that the model does not get before it looks for them.
+    `start` says where prompt and tools come from. `answer` is the number of tokens that `max_tokens` sets for
+    the answer, or 0. `deferred` are the tokens of tool definitions that the model gets only when it searches
+    for them.
     """
 
     model: ModelLimits
@@ -69,7 +70,7 @@ class FixedPart(msgspec.Struct, frozen=True):
 
     @property
     def note(self) -> Note:
-        """What the current message tells of changed instructions and tools."""
+        """The note in the current message that says which instructions and tools changed."""
         return self.start.note
 
 
@@ -82,10 +83,11 @@ def fixed_part(
     conversation: ContextManager | None = None,
     reason: Reason | None = None,
 ) -> FixedPart:
-    """Prompt, tools and current message. `counter` replaces the model's own; `now` has a zone.
+    """Render prompt, tools and current message of a request. `counter` replaces the model's own counter;
+    `now` is a time with its zone.
 
-    Prompt and tools are those of the `conversation`'s requests before, if any (`freezing`); `reason`: they
-    are rendered anew all the same.
+    If the `conversation` has sent requests before, prompt and tools are the same as in these (`freezing`).
+    With a `reason`, they are rendered anew.
     """
     if conversation is not None and now is not None and _goes_on_later(snapshot, request, conversation, now):
         request = msgspec.structs.replace(request, message=Message("user"))
@@ -169,9 +171,10 @@ def _answer_tokens(snapshot: Snapshot, request: Request, model: ModelLimits) -> 
 
 
 def answer_room(spent: TokenUsage, model: ModelLimits) -> int:
-    """The tokens that the window has left for the answer; at least the reserve, and at least 1.
+    """Return the tokens that the window has left for the answer. The result is at least the reserve, and at
+    least 1.
 
-    Where nobody counted these tokens exactly, a share of them stays free.
+    If the tokens of the request are only an estimate, a share of them stays free.
     """
     window = model.context_window if model.known else spent.limit
     total, margin = spent.total, 0 if spent.exact else spent.total // ESTIMATE_MARGIN
@@ -181,7 +184,7 @@ def answer_room(spent: TokenUsage, model: ModelLimits) -> int:
 
 
 def resolved_parameters(snapshot: Snapshot, request: Request) -> dict[str, Parameter]:
-    """The model parameters of a request, by name."""
+    """Return the model parameters of a request: name → parameter."""
     return parameter_layers.resolve(
         snapshot.effective,
         agent=request.agent_parameters,
@@ -279,9 +282,10 @@ def fitted_part(
     counter: TokenCounter | None = None,
     looking: bool = False,
 ) -> tuple[FixedPart, View, TokenUsage]:
-    """A request with the part of the conversation that fits. `looking`: nothing is sent.
+    """Return a request's fixed part, the part of the conversation that fits, and the cost of both.
 
-    If the cut moves, changed prompts and tools are rendered anew.
+    With `looking`, nothing is sent, so the conversation's cut does not move. If the cut moves, a changed
+    prompt and changed tools are rendered anew.
     """
     fixed = fixed_part(snapshot, request, counter=counter, now=now, conversation=conversation)
     view, usage_of_all = fitted(snapshot, conversation, fixed, request.options, looking=looking)
@@ -301,7 +305,10 @@ def fitted(
     *,
     looking: bool = False,
 ) -> tuple[View, TokenUsage]:
-    """The part of the conversation that fits, and the cost of everything. `looking`: nothing is sent."""
+    """Return the part of the conversation that fits beside the `fixed` part, and the cost of everything.
+
+    With `looking`, nothing is sent, so the conversation's cut does not move.
+    """
     get = snapshot.effective.get
     empty = empty_usage(snapshot, fixed, options)
     policy = Policy(
@@ -331,18 +338,18 @@ def fitted(
 
 
 def empty_usage(snapshot: Snapshot, fixed: FixedPart, options: Options) -> TokenUsage:
-    """The cost of everything but the conversation."""
+    """Return the cost of everything except the conversation."""
     return _usage(snapshot, fixed, (*fixed.before, *fixed.after), options)
 
 
 def spent(snapshot: Snapshot, fixed: FixedPart, view: View, options: Options) -> TokenUsage:
-    """The cost of everything."""
+    """Return the cost of the whole request."""
     rows = (*fixed.before, *history_rows(view, fixed.counter), *fixed.after)
     return _usage(snapshot, fixed, rows, options)
 
 
 def available_tokens(snapshot: Snapshot, request: Request, model: ModelLimits) -> int:
-    """The tokens that a request may take."""
+    """Return the number of tokens that a request may take."""
     answer = _answer_tokens(snapshot, request, model)
     limit, reserved = _limits(snapshot, request.options, model, answer)
     return model.available(limit, reserved)

@@ -1,12 +1,12 @@
-"""Which tools of MCP servers a model gets only when it looks for them, and how it finds them.
+"""Decides which tools of MCP servers a model gets only when it searches for them, and runs that search.
 
-1. With `tools.defer: auto`, they are deferred if all their definitions cost more than SHARE of the tokens
-   that a request may take. A conversation that began so goes on so.
-2. Where the provider searches tools itself, the body has all definitions, those of servers with
-   `defer_loading` behind the provider's search tool: the model reads them when a search refers to them.
-3. Else the model gets `search_tools`, which names the tools. Those that the conversation has revealed
-   (`conversation/revealed_tools`) are offered behind all others, in that order. `search_tools` does not
-   depend on them: what was sent is the beginning of what is sent later.
+1. With `tools.defer: auto`, they are deferred if all their definitions together cost more than SHARE of the
+   tokens that a request may take. A conversation that began with deferred tools continues with them.
+2. If the provider searches tools itself, the body has all definitions, and those of servers stand behind the
+   provider's search tool with `defer_loading`. The model reads a definition when a search refers to it.
+3. Otherwise the model gets the tool `search_tools`, which lists the names. Tools that the conversation has
+   revealed (`conversation/revealed_tools`) are offered after all others, in the order of their revelation.
+   `search_tools` does not depend on them, so that a later request begins with what was sent before.
 4. A search ranks tools by the words of the query in name, parameters and description. A word counts for more
    the fewer tools have it, by the formula of BM25. Equal tools stay in their order.
 
@@ -55,10 +55,10 @@ _WEIGHTS = (3.0, 1.5, 1.0)  # of the name, the parameters and the description
 
 
 class Deferral(msgspec.Struct, frozen=True):
-    """The tools that are sent, in their order, and the definitions that are not.
+    """The tools that are sent, in their order, and the definitions that are `waiting` and not sent.
 
-    `search` is the name of the search tool among them. `revealed` are names of tools at the end of `tools`,
-    which may be added to those of earlier requests.
+    `search` is the name of the search tool among `tools`, or "". `revealed` are the names of the tools at the
+    end of `tools`, which may be added to those of earlier requests.
     """
 
     tools: Sequence[Tool]
@@ -68,13 +68,15 @@ class Deferral(msgspec.Struct, frozen=True):
 
     @property
     def stable(self) -> list[Tool]:
-        """The tools that do not depend on what was revealed: a system prompt may list them."""
+        """The tools without the revealed ones. A system prompt may list them, since they stay the same during
+        the conversation.
+        """
         revealed = set(self.revealed)
         return [tool for tool in self.tools if name_of(tool) not in revealed]
 
 
 class Room(NamedTuple):
-    """The model of a request, the counter of its tokens, and how many of them it may take."""
+    """The model of a request, the counter of its tokens, and how many tokens the request may take."""
 
     model: ModelLimits
     counter: TokenCounter
@@ -82,7 +84,9 @@ class Room(NamedTuple):
 
 
 class EarlierTools(NamedTuple):
-    """The tools that a conversation was sent: their names, and those that it `revealed`, in order."""
+    """The names of the tools that a conversation was sent before, and of the tools that it `revealed`, in
+    order.
+    """
 
     tools: Sequence[str] = ()
     revealed: Iterable[str] = ()
@@ -92,7 +96,7 @@ NOTHING_SENT = EarlierTools()
 
 
 def is_deferred(snapshot: Snapshot, tools: Sequence[Tool], room: Room) -> bool:
-    """Whether a new conversation gets these servers' tools only when it searches for them."""
+    """Whether a new conversation gets these tools of servers only when it searches for them."""
     mode = snapshot.effective.get("/tools/defer")
     if not tools or mode == "never" or not room.model.can("tools"):
         return False
@@ -108,7 +112,7 @@ def defer(
     room: Room,
     sent: EarlierTools = NOTHING_SENT,
 ) -> Deferral:
-    """Which of the tools of a request with these options are sent."""
+    """Decide which of the tools of a request with these options are sent, and which wait for a search."""
     names = set(map(name_of, options.server_tools)) - set(map(name_of, options.additional_tools))
     of_servers = {name_of(tool): tool for tool in tools if name_of(tool) in names}
     other_tools = [tool for tool in tools if name_of(tool) not in of_servers]
@@ -141,7 +145,9 @@ def defer(
 
 
 def unread(tools: Sequence[Tool], form: str, revealed: Container[str]) -> set[str]:
-    """Names of the tools in a body that the model reads only once a search refers to them."""
+    """Return the names of the tools in a body that the model reads only when a search refers to them.
+    `revealed` are names that a search already referred to.
+    """
     if form in ("openai", "gemini") or not any(tool.get("type") in _SEARCH_TYPES for tool in tools):
         return set()
     return {
@@ -150,7 +156,7 @@ def unread(tools: Sequence[Tool], form: str, revealed: Container[str]) -> set[st
 
 
 def search(tools: Sequence[Tool], query: str, *, limit: int = MOST_FOUND) -> list[Tool]:
-    """The tools that match a query, best first (rule 4)."""
+    """Return at most `limit` tools that match a query, best first (rule 4)."""
     from nexus_context.memory.knowledge.terms import query_terms  # only a search needs it
 
     terms = query_terms(query) or _words(query)
@@ -167,7 +173,7 @@ def search(tools: Sequence[Tool], query: str, *, limit: int = MOST_FOUND) -> lis
 
 
 def search_answer(tools: Sequence[Tool]) -> str:
-    """The text that tells a model which tools its search found."""
+    """Return the text that tells a model which tools its search found."""
     sentences = texts.table("tool_search")
     return "\n".join([sentences["found"], *map(_line, tools)]) if tools else sentences["none"]
 

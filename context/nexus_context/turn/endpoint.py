@@ -1,7 +1,8 @@
-"""Where a request goes by the settings of `provider`: address, headers and key, never a value that is secret.
+"""Determines the address to which requests go by the settings of `provider`, with its headers and key, but no
+secret value.
 
-Nexus sends its chats there, and clients may send what they assembled. With the providers `editor` and `none`
-there is no address: the editor's own model answers, or nobody.
+Nexus sends its chats there, and clients may send their assembled requests there. The providers `editor` and
+`none` have no address: the editor's own model answers, or no model does.
 """
 
 import msgspec
@@ -19,10 +20,11 @@ ADDRESSES: dict[str, str | None] = {
 
 
 class Endpoint(msgspec.Struct, frozen=True):
-    """Where requests go. `headers` are the names of those that the settings add.
+    """The address to which requests go. `headers` are the names of the headers that the settings add.
 
-    `url` is covered where it holds a password or a query; None: the settings have to name one.
-    `key_variable` is the environment variable with the key, and `has_key` whether this process has it.
+    A password or a query in `url` is covered. `url` is None if the settings still have to name one.
+    `key_variable` is the environment variable with the key, and `has_key` says whether it is set in this
+    process.
     """
 
     url: str | None
@@ -32,7 +34,7 @@ class Endpoint(msgspec.Struct, frozen=True):
 
 
 def endpoint_of(snapshot: Snapshot) -> Endpoint | None:
-    """Where the requests of a folder go; None: to no address."""
+    """Return the address to which the requests of a folder go. Return None if its provider has no address."""
     get = snapshot.effective.get
     provider = get("/provider/name")
     if provider not in ADDRESSES:

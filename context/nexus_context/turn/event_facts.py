@@ -1,8 +1,9 @@
-"""What a turn's event says to the model: its platform, actions, hook data and other facts, by role.
+"""Renders what a turn's event says to the model: its platform, actions, hook data and other facts, depending
+on the agent's role.
 
 1. An event is free-form JSON. Some of its fields have a meaning: `timezone` sets the clock of the turn,
    `platform` and `platformActions` say where the user is and what can be done there, `hookData` is what hooks
-   add, `id` is for the ledger alone. A wrong type of one of them is an error that names the field.
+   add, and `id` is for the ledger alone. If one of these has a wrong type, the error names the field.
 2. A worker talks to its manager only, so it sees neither platform nor actions. A unified agent is its own
    manager and sees them.
 3. Facts are text for the model: other fields follow as `name: value`, structured values as JSON.
@@ -39,7 +40,7 @@ _NAMES = frozenset(field.encode_name for field in msgspec.structs.fields(_Facts)
 
 
 def check_event(event: Mapping[str, Any]) -> None:
-    """Raise RequestError if a field that has a meaning has a wrong type, or the time zone is unknown."""
+    """Raise RequestError if a field that has a meaning has a wrong type, or if the time zone is unknown."""
     zone = _facts(event).timezone
     if zone is not None and not texts.is_zone(zone):
         raise RequestError(
@@ -50,12 +51,14 @@ def check_event(event: Mapping[str, Any]) -> None:
 
 
 def event_zone(event: Mapping[str, Any] | None) -> str | None:
-    """The time zone that the event sets for its turn."""
+    """Return the time zone that the event sets for its turn, or None."""
     return None if event is None else _facts(event).timezone
 
 
 def event_text(event: Mapping[str, Any], *, role: str, clock: bool) -> str:
-    """The facts of an event for an agent of this role, a line each. `clock`: the time is sent as well."""
+    """Return the facts of an event for an agent of this role, one a line. If `clock` is true, the time is
+    sent elsewhere, and the time zone is left out.
+    """
     facts = _facts(event)
     lines: list[str] = []
     if facts.timezone is not None and not clock:
@@ -71,7 +74,7 @@ def event_text(event: Mapping[str, Any], *, role: str, clock: bool) -> str:
 
 
 def hook_count(event: Mapping[str, Any] | None) -> int:
-    """How many hooks added data to the event."""
+    """Return how many hooks added data to the event."""
     data = None if event is None else event.get("hookData")
     if data is None:
         return 0

@@ -50,11 +50,11 @@ a cache read.
 
 
 class Start(msgspec.Struct, frozen=True):
-    """The beginning of a request.
+    """What a request begins with. `rendered` is its prompt and tools.
 
-    `frozen` is the state if the conversation continues from it; None: nothing is frozen. `changes` are those
-    since prompt and tools were sent, `untold` those among them that no earlier note told. `reason` says why
-    both are rendered anew; None: they are sent as before.
+    `frozen` is the state that later requests continue from, or None if nothing is frozen. `changes` happened
+    since prompt and tools were sent, and `untold` are those that no earlier note told. `reason` says why
+    prompt and tools are rendered anew; it is None if they are sent as before.
     """
 
     rendered: Rendered
@@ -66,10 +66,11 @@ class Start(msgspec.Struct, frozen=True):
 
 
 class Candidate(msgspec.Struct, frozen=True):
-    """The request as it would be rendered now. `brought` are the names of the request's own tools.
+    """The request as it would be rendered now. `brought` are the names of the tools that the request itself
+    brings.
 
-    `search` is the name of its search tool, if tools are deferred; `revealed` are names of its last tools,
-    which may be added to those that were sent.
+    `search` is the name of its search tool, if tools are deferred. `revealed` are the names of its last
+    tools, which may be added to those that were sent before.
     """
 
     rendered: Rendered
@@ -82,7 +83,9 @@ class Candidate(msgspec.Struct, frozen=True):
 
 
 def is_frozen(snapshot: Snapshot) -> bool:
-    """Whether requests of this folder begin with what was sent before (`context.replay`)."""
+    """Whether requests of this folder begin with the prompt and tools that were sent before
+    (`context.replay`).
+    """
     return bool(snapshot.effective.get("/context/replay") == "sent")
 
 
@@ -95,7 +98,9 @@ def start(
     now: datetime | None,
     reason: Reason | None = None,
 ) -> Start:
-    """Decide what a request begins with, by the rules above. `reason`: render anew in any case."""
+    """Decide what a request begins with, by the rules above. With a `reason`, prompt and tools are rendered
+    anew in any case.
+    """
     frozen = _with_revealed(conversation.frozen, candidate)
     reason = reason or _reason_at_once(snapshot, frozen, candidate)
     if frozen is None or reason is not None:

@@ -1,4 +1,4 @@
-"""The state of a git working tree, for the last user message, never for the system prompt.
+"""Reads the state of a git working tree, for the last user message, never for the system prompt.
 
 Files tell branch and operation (`read`); no process is started:
 
@@ -100,9 +100,9 @@ _FIELDS = {b"1": 8, b"u": 10, b"?": 1}  # blanks before the path
 
 
 class Changes(msgspec.Struct, frozen=True):
-    """Numbers of changed files, and the first of them as lines such as ` M src/a.py`.
+    """The numbers of changed files, and the first of these files as lines such as ` M src/a.py`.
 
-    A staged file that was changed again counts in both; `total` counts it once.
+    A staged file that was changed again counts in `staged` and in `unstaged`, but only once in `total`.
     """
 
     total: int = 0
@@ -114,12 +114,12 @@ class Changes(msgspec.Struct, frozen=True):
 
 
 class GitState(msgspec.Struct, frozen=True):
-    """A working tree, as far as it is known.
+    """The state of a working tree, as far as it is known.
 
-    `branch` is None if none is checked out: then `commit` is the beginning of the commit's name. `unborn`:
-    the branch has no commit. `ahead` and `behind` are None without an upstream to compare with. `operation`
-    is rebase, merge, cherry-pick, revert or bisect. `changes` is None if they are unknown; `slow`: git is
-    still collecting them.
+    `branch` is None if no branch is checked out; then `commit` is the beginning of the commit's name.
+    `unborn` is true if the branch has no commit yet. `ahead` and `behind` are None if there is no upstream to
+    compare with. `operation` is rebase, merge, cherry-pick, revert or bisect. `changes` is None if the
+    changes are unknown. `slow` is true if git did not answer in time.
     """
 
     branch: str | None = None
@@ -134,9 +134,10 @@ class GitState(msgspec.Struct, frozen=True):
 
 
 class Repository(NamedTuple):
-    """`top` is the directory with `.git`, `directory` the one with git's own files; both absolute.
+    """The place of a repository. `top` is the directory with `.git`, and `directory` the one with git's own
+    files; both are absolute.
 
-    `strict`: it is above the folder, and its files must belong to this user or root.
+    `strict` is true if `top` is above the folder. Then its files must belong to this user or root.
     """
 
     top: str
@@ -145,7 +146,9 @@ class Repository(NamedTuple):
 
 
 def find(folder: str) -> Repository | None:
-    """The repository that contains an absolute path; None if there is none that may be read."""
+    """Return the repository that contains an absolute path. Return None if there is none, or if it may not be
+    read.
+    """
     try:
         start = real_path(folder)
     except ValueError:
@@ -162,7 +165,9 @@ def find(folder: str) -> Repository | None:
 
 
 def read(repository: Repository) -> GitState:
-    """Branch or commit, and the operation in progress; an empty state if HEAD is not usable."""
+    """Return the branch or commit and the operation in progress, without starting git. Branch and commit are
+    None if HEAD is unusable.
+    """
     operation = next(
         (
             name_of_operation
@@ -188,10 +193,11 @@ def look(
     timeout_s: float,
     stopped: Callable[[], bool] = lambda: False,
 ) -> GitState | None:
-    """The state of the working tree that contains an absolute path; None if there is none. Blocks.
+    """Return the state of the working tree that contains an absolute path, or None if there is none. This
+    runs git and blocks.
 
-    Only for folders that the user trusts. `environ` is git's environment. What git does not answer within
-    `timeout_s`, or before `stopped` returns true, is left out.
+    Call it only for folders that the user trusts. `environ` is git's environment. What git does not answer
+    within `timeout_s`, or before `stopped` returns true, is left out.
     """
     repository = find(folder)
     if repository is None:
@@ -210,7 +216,7 @@ def look(
 
 
 def lines(state: GitState) -> list[str]:
-    """The lines that a model sees; empty if nothing is known."""
+    """Return the lines that a model sees. The list is empty if nothing is known."""
     templates = texts.table("event_git")
     changes = state.changes
     state_lines = [", ".join(_head(state, templates))] if state.branch or state.commit else []
@@ -231,8 +237,8 @@ class LateError(Exception):
 
 
 class Git:
-    """Runs git in a folder. Returns its output, or None if it failed; raises LateError if it took
-    too long.
+    """Runs git in a folder. A call returns git's output, or None if git failed, and raises LateError if
+    `late` returns true first.
     """
 
     def __init__(
@@ -274,7 +280,7 @@ class Git:
 
 
 def visible_name(name: str) -> str:
-    """A name by rule 9."""
+    """Return a name as it is shown by rule 9: without unprintable characters, and not too long."""
     plain = (
         name
         if name.isprintable()

@@ -1,7 +1,7 @@
-"""The last user message: present facts and memory are its preamble, then comes the user's text.
+"""Builds the last user message: a preamble of present facts and memory, followed by the user's text.
 
-The turn is stored with the preamble, and later requests send it again: so each begins with the bytes of the
-one before.
+The message is stored with the preamble, and later requests send it again. So each request begins with the
+bytes of the one before.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,9 @@ from nexus_context.turn.request import Request
 
 
 class Note(NamedTuple):
-    """What changed in the system prompt and tools of a number (`frozen`); "": nothing is told."""
+    """A text about what changed since system prompt and tools were sent, or "" if nothing is told. `number`
+    is that of the frozen state that it is about (`frozen`).
+    """
 
     text: str = ""
     number: int = 0
@@ -37,11 +39,11 @@ def current_message(
     items: Sequence[str] = (),
     note: Note = NO_NOTE,
 ) -> Message | None:
-    """The last user message, with present facts, `memory` and the `note` as its preamble. None without a
-    message and an event.
+    """Return the last user message, with present facts, `memory` and the `note` as its preamble. Return None
+    if the request has neither a message nor an event.
 
-    A message of another role (a tool's result, the beginning of an answer) stays as it is. `items` are the
-    hashes of what `memory` has whole.
+    A message of another role (a tool's result, the beginning of an answer) is returned unchanged. `items` are
+    the hashes of the memory items that `memory` has in full.
     """
     message = request.message
     if not takes_memory(request):
@@ -53,13 +55,15 @@ def current_message(
 
 
 def takes_memory(request: Request) -> bool:
-    """Whether the request has a user's message, or an event that becomes one."""
+    """Whether the request has a user's message, or has no message but an event that becomes one."""
     message = request.message
     return request.event is not None if message is None else message.role == "user"
 
 
 def head(snapshot: Snapshot, request: Request, *, now: datetime) -> str:
-    """Present facts: the time, the event's facts (platform, actions, hook data), then the state of git."""
+    """Return the present facts: the time, the event's facts (platform, actions, hook data), and last the
+    state of git.
+    """
     event = request.event or {}
     time = _time_text(snapshot, event_zone(event), now)
     parts = [time, event_text(event, role=snapshot.role, clock=bool(time)), git_text(snapshot, request)]
@@ -67,7 +71,9 @@ def head(snapshot: Snapshot, request: Request, *, now: datetime) -> str:
 
 
 def git_text(snapshot: Snapshot, request: Request) -> str:
-    """The state of git, the end of `head`; empty with `context.git` false, or if the event has it."""
+    """Return the text about git that ends the present facts (`head`). It is empty if `context.git` is false,
+    if the state is unknown, or if the turn's event has a field `git`.
+    """
     state = request.git
     if state is None or not snapshot.effective.get("/context/git") or "git" in (request.event or {}):
         return ""

@@ -1,7 +1,8 @@
-"""The conversation of one session, and the part of it that fits the budget.
+"""Holds the conversation of one session, and selects the part of it that fits the budget.
 
-A `ContextManager` serves a Python program by itself: a system prompt, tools, messages in, what to send out.
-In the daemon it holds a session's messages, and `assembly` adds the rest from the folder's snapshot.
+A Python program can use a `ContextManager` alone: it sets a system prompt and tools, adds messages, and gets
+what to send. In the daemon a `ContextManager` holds a session's messages, and `assembly` adds the rest from
+the folder's snapshot.
 """
 
 import os
@@ -67,11 +68,12 @@ WINDOWS = 8
     *("set_system_prompt", "set_tool_definitions"),
 )
 class ContextManager(MessageMethods):
-    """The messages of one session; with a system prompt and tools, everything that a model is sent.
+    """Holds the messages of one session. With its own system prompt and tools, it holds all that is sent to a
+    model.
 
     Messages are immutable, their inputs are copied, and each is counted once. `messages` are all since the
-    last compaction; `build_messages` cuts them. Threads take turns: a second one at once raises
-    RequestError, `concurrent-use`.
+    last compaction; `build_messages` cuts them. Threads must take turns: if two use it at once, the second
+    gets RequestError, code `concurrent-use`.
     """
 
     def __init__(  # noqa: PLR0913 - a session of a ledger takes three
@@ -132,29 +134,30 @@ class ContextManager(MessageMethods):
 
     @property
     def counter(self) -> TokenCounter:
-        """Counts the tokens of this conversation."""
+        """The counter of this conversation's tokens."""
         return self._counter
 
     @property
     def revision(self) -> tuple[int, int]:
-        """Changes with every change of the messages."""
+        """A value that differs after every change of the messages."""
         return self._state.replaced, self._state.length
 
     @property
     def frozen(self) -> Frozen | None:
-        """The system prompt and tools that the next request begins with; None: they are rendered anew.
+        """The system prompt and tools with which the next request begins. None if they will be rendered anew.
 
-        What replaces the messages drops it: a compaction, its undo, a restored history.
+        It becomes None when the messages are replaced: by a compaction, by its undo, or by a restored
+        history.
         """
         return self._frozen
 
     @property
     def last_request(self) -> datetime | None:
-        """When the last request was made after which the conversation continued; None: unknown."""
+        """The time of the last request after which the conversation continued. None if it is unknown."""
         return self._last_request
 
     def freeze(self, frozen: Frozen | None, *, at: datetime | None = None) -> None:
-        """Begin the next requests with this prompt and these tools; None: render them anew, once.
+        """Set the system prompt and tools with which the next requests begin. None renders them anew once.
 
         `at` is the time of the request that was sent with them.
         """
@@ -165,21 +168,26 @@ class ContextManager(MessageMethods):
 
     @property
     def history(self) -> History:
-        """All loaded messages since the last compaction, sent or not. Do not change it."""
+        """All loaded messages since the last compaction, whether they are sent or not. Do not change it."""
         return self._state.history
 
     @property
     def messages(self) -> list[Message]:
-        """All loaded messages since the last compaction, as their authors wrote them, in order: a copy."""
+        """A copy of all loaded messages since the last compaction, in order and as their authors wrote
+        them.
+        """
         return self.history.in_order(self.history.messages[:])
 
     def add(self, messages: Iterable[Message], *, usage: "ProviderUsage | None" = None) -> None:
-        """Add messages; with a ledger they are one turn, which is stored first.
+        """Add messages. In a conversation with a ledger they are one turn, which is stored first.
 
-        `usage` is the provider's of the last answer and its request. A user message without a preamble gets
-        the time of the clock. An answer with a server's compaction compacts the history, as `compact` does.
-        The turn message of an assembled context says which request is answered, else `sent_requests` decides.
-        RequestError, `bad-message`, names the first message that cannot be sent; nothing changed then.
+        `usage` is what the provider counted for the last answer and its request. A user message without a
+        preamble gets the time of the clock. If a server compacted the conversation with its answer, the
+        history is compacted as by `compact`.
+
+        If the messages contain the turn message of an assembled context, they answer that request; otherwise
+        `sent_requests` decides which request they answer. If a message cannot be sent, raise RequestError,
+        code `bad-message`, which names the first one; then nothing has changed.
         """
         batch = coercion.messages_from(messages)
         coercion.check_usage(usage)
@@ -227,9 +235,9 @@ class ContextManager(MessageMethods):
             self._follow()
 
     def clear_messages(self) -> None:
-        """Forget all messages and compactions; system prompt and tools stay.
+        """Forget all messages and compactions. System prompt and tools stay.
 
-        With a ledger, the session begins anew; what was stored stays in the ledger.
+        In a conversation with a ledger, the session begins anew, and what was stored stays in the ledger.
         """
         if self._session is not None:
             self._session.clear()
@@ -250,9 +258,10 @@ class ContextManager(MessageMethods):
     ) -> None:
         """Replace the conversation, including its compactions, by a history from a ledger.
 
-        `tokens` are those of each message, by the counter of that name. Behind the first `lead` messages,
-        `gap_messages` of `gap_tokens` are missing: what needs them raises RequestError,
-        `history-not-loaded`. A conversation with a ledger refuses (`bad-option`).
+        `tokens` are the counts of the messages by the counter with the name `counter`. After the first `lead`
+        messages, `gap_messages` messages of `gap_tokens` tokens are missing. A method that needs them raises
+        RequestError, code `history-not-loaded`. A conversation that has a ledger itself raises RequestError,
+        code `bad-option`.
         """
         self._refuse_with_ledger()
         checked = coercion.messages_from(messages)
@@ -260,7 +269,9 @@ class ContextManager(MessageMethods):
         self._take(self._state.restore(history))
 
     def append_stored(self, messages: History) -> None:
-        """Add messages that a ledger has, and whose tokens are known. As `restore`, not with a ledger."""
+        """Add messages that a ledger already has, with their token counts. As with `restore`, the
+        conversation must not have a ledger itself.
+        """
         self._refuse_with_ledger()
         self._take(self._state.append_counted(messages))
 
@@ -274,7 +285,7 @@ class ContextManager(MessageMethods):
         self._own.set(system_prompt=text)
 
     def set_tool_definitions(self, tools: Iterable[Mapping[str, Any]]) -> None:
-        """Set the tools, in the form of any provider. RequestError for a tool without a name."""
+        """Set the tools, in the form of any provider. Raise RequestError for a tool without a name."""
         copies = []
         for index, tool in enumerate(tools):
             check_tool(tool, f"tools[{index}]")
@@ -283,17 +294,18 @@ class ContextManager(MessageMethods):
 
     @property
     def prompt_and_tools(self) -> tuple[str, Sequence[Mapping[str, Any]]]:
-        """What `set_system_prompt` and `set_tool_definitions` set. Do not change it."""
+        """The values of `set_system_prompt` and `set_tool_definitions`. Do not change them."""
         return self._own.system_prompt, self._own.tools
 
     def get_tool_definitions(self) -> list[dict[str, Any]]:
-        """Copies of the tool definitions, in the order in which they were set."""
+        """Return copies of the tool definitions, in the order in which they were set."""
         return deepcopy(self._own.tools)
 
     def build_messages(self) -> list[Message]:
-        """System prompt and messages to send: cut to the budget, broken pairs repaired.
+        """Return the system prompt and the messages to send. They are cut to the budget, and broken pairs of
+        calls and results are repaired.
 
-        Raises ContextOverflowError if not even the newest message fits.
+        Raise ContextOverflowError if not even the newest message fits.
         """
         view = self._view(looking=False)
         if view.over:
@@ -304,12 +316,14 @@ class ContextManager(MessageMethods):
         return messages
 
     def get_token_usage(self) -> TokenUsage:
-        """What `build_messages` and the tools cost, row by row."""
+        """Return what the messages of `build_messages` and the tools cost, row by row."""
         spent = self._own.usage(history_rows(self._view(), self.counter))
         return corrected(spent, self.correction, self.counter)
 
     def is_over_budget(self) -> bool:
-        """Whether the next request must cut: what the last one sent, with what came since, is too much."""
+        """Whether the next request must cut messages, because the messages of the last request and those
+        added since exceed the budget.
+        """
         if not self._windows:
             self._view()
         window, budget = next(reversed(self._windows.values())), self._budget()[1]
@@ -326,12 +340,12 @@ class ContextManager(MessageMethods):
         instructions: str | None = None,
         overflow: bool = False,
     ) -> "Receipt":
-        """Replace old messages by a summary of the embedded summarizer; the receipt lists what was lost.
+        """Replace old messages by a summary of the embedded summarizer. Return a receipt, which lists what
+        was lost.
 
-        `pins` are texts that must stay word for word, and indexes of `history.messages` that stay whole.
-        `overflow`: a provider refused the context as too long. `made_at` is a local time.
-
-        Raises CompactionError, without a change, if there is nothing to replace or nothing to gain.
+        `pins` are texts that must stay word for word, and indexes of `history.messages` whose messages stay
+        whole. Set `overflow` if a provider refused the context as too long. `made_at` is a local time. Raise
+        CompactionError, without a change, if there is nothing to replace or nothing to gain.
         """
         from nexus_context.conversation.compaction.extractive import extract
         from nexus_context.conversation.compaction.run import finish
@@ -362,10 +376,10 @@ class ContextManager(MessageMethods):
         instructions: str | None = None,
         overflow: bool = False,
     ) -> "Plan":
-        """What a compaction would replace, for a summary that is written elsewhere (`compaction.run`).
+        """Return what a compaction would replace. Its summary is then written elsewhere (`compaction.run`).
 
-        Messages that are not loaded are replaced without being read. Raises CompactionError if there is
-        nothing to replace, RequestError if a pinned message is not loaded.
+        Messages that are not loaded are replaced without being read. Raise CompactionError if there is
+        nothing to replace, and RequestError if a pinned message is not loaded.
         """
         from nexus_context.conversation.compaction.receipt import CompactionError
         from nexus_context.conversation.compaction.run import CompactionRequest, plan
@@ -380,7 +394,9 @@ class ContextManager(MessageMethods):
         return planned
 
     def apply(self, result: "FinishedCompaction", counter: TokenCounter) -> None:
-        """Replace messages by their summary, until `undo_compaction`."""
+        """Replace messages by the summary of a finished compaction, until it is undone with
+        `undo_compaction`.
+        """
         receipt, summary = result.receipt, result.summary_message
         if self._session is not None:
             self._store_compaction(receipt.id, summary, result.preserved_messages, receipt)
@@ -393,8 +409,8 @@ class ContextManager(MessageMethods):
         preserved_messages: Iterable[Message],
         new_system_prompt: str | None = None,
     ) -> None:
-        """Replace the history by a summary and the preserved messages; a new system prompt may take effect,
-        too. Leading system messages stay in any case.
+        """Replace the history by a summary and the preserved messages, and set `new_system_prompt` if it is
+        not None. Leading system messages stay in any case.
         """
         from nexus_context.conversation.compaction.run import new_id
 
@@ -417,10 +433,11 @@ class ContextManager(MessageMethods):
         return [compaction.id for compaction in self._state.compactions]
 
     def undo_compaction(self, compaction: str | None = None) -> None:
-        """Undo the last compaction, or the one of an id with all later ones; later messages stay.
+        """Undo the last compaction, or the compaction with this id and all later ones. Messages that were
+        added since stay.
 
-        A system prompt that came with a compaction is undone, too, unless another was set since. Raises
-        RequestError if there is no such compaction.
+        If a compaction set a new system prompt, that is undone, too, unless another prompt was set since.
+        Raise RequestError if there is no such compaction.
         """
         ids = self.compactions
         if not ids or (compaction is not None and compaction not in ids):
@@ -450,9 +467,10 @@ class ContextManager(MessageMethods):
         looking: bool = False,
         shape: BodyShape = AS_IT_IS,
     ) -> View:
-        """The messages that fit `budget`. `limit` tells model windows apart: each has its own cut.
+        """Return the messages that fit `budget`. The conversation has a separate cut for each `limit`, the
+        tokens of a model's window.
 
-        `looking`: nothing is sent, so no cut becomes the conversation's (rule 5 of `window`).
+        With `looking`, nothing is sent, so the conversation's cut does not move (rule 5 of `window`).
         """
         key = (counter.name, policy, limit)
         window = self._windows.pop(key, None) or Window(self.history, counter, policy)

@@ -1,4 +1,6 @@
-"""The budget of a manager by itself: its limits, and what its system prompt and its tools cost."""
+"""Computes the budget of a `ContextManager` that a program uses alone: its limits, and what its system prompt
+and tools cost.
+"""
 
 from collections.abc import Iterable
 from typing import Any
@@ -14,9 +16,10 @@ from nexus_context.tokens import TokenCounter, get_model_limits
 
 
 class ManagerBudget:
-    """Limits, system prompt and tools of a manager, each counted once.
+    """The limits, system prompt and tools of a manager, each counted once.
 
-    `limit` are the tokens of the whole window; `is_assumed`: nobody stated them, and no model is known.
+    `limit` is the number of tokens of the whole window. `is_assumed` is true if the configuration sets no
+    limit and no model is known.
     """
 
     def __init__(self, config: ContextConfig, model: str | None, counter: TokenCounter) -> None:
@@ -39,19 +42,19 @@ class ManagerBudget:
         self._fixed = self._budget = None
 
     def basis(self) -> RequestBasis:
-        """What a request by itself is made with."""
+        """Return the model, role, tools and system prompt with which the manager's own requests are made."""
         names = tuple(map(name_of, self.tools))
         return RequestBasis(self._limits.given or None, UNIFIED, names, self.system_prompt)
 
     @property
     def rows(self) -> tuple[UsageRow, ...]:
-        """What system prompt and tools cost."""
+        """The rows of what system prompt and tools cost."""
         if self._fixed is None:
             self._fixed = fixed_rows(self.system_prompt, self.tools, self._counter)
         return self._fixed
 
     def usage(self, rows: Iterable[UsageRow] = ()) -> TokenUsage:
-        """The cost of system prompt, tools and `rows`."""
+        """Return the cost of system prompt, tools and `rows`."""
         every = [*self.rows, *rows]
         spent = usage(self._limits, self._counter, every, max_tokens=self._most, reserved=self._reserved)
         return msgspec.structs.replace(spent, limit_known=False) if self.is_assumed else spent

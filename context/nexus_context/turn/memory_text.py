@@ -1,4 +1,4 @@
-"""Memory in the last user message, as far as there is room.
+"""Puts memory into the last user message, as far as there is room.
 
 1. Order (SPEC §6, §9): the system prompt; the history, which covers L1 as far as it reaches; in the last user
    message time, platform and git state, then between <memory> and </memory> messages of other agents, the
@@ -48,7 +48,9 @@ Chosen = dict[int, MemoryItem]
 
 
 class PlacedMemory(NamedTuple):
-    """The fixed part with memory in its last message, and a report on the items; None without items."""
+    """The fixed part with memory in its last message, and a report on the items. The report is None if there
+    are no items.
+    """
 
     fixed: FixedPart
     report: dict[str, Any] | None
@@ -76,7 +78,9 @@ def place(
     room: int,
     now: datetime,
 ) -> PlacedMemory:
-    """Put the items that fit into `room` tokens before the user's text; `view` are the messages before it."""
+    """Put the items that fit into `room` tokens before the user's text. `view` has the messages before that
+    text.
+    """
     if not items:
         return PlacedMemory(fixed, None)
     bare = sum(row.tokens for row in fixed.after)

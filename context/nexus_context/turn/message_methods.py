@@ -1,4 +1,4 @@
-"""Methods by which a program writes a conversation, in terms of `add`."""
+"""Provides the methods with which a program writes a conversation. All of them use `add`."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,7 +12,9 @@ from nexus_context.folder.prompt import texts
 
 
 class MessageMethods(ABC):
-    """What a `ContextManager` adds and repairs, one kind of message a method."""
+    """Base class of `ContextManager` with a method for each kind of message, and methods that repair the
+    history.
+    """
 
     @property
     @abstractmethod
@@ -28,7 +30,7 @@ class MessageMethods(ABC):
         """Keep the messages of these indexes, in this order."""
 
     def add_user_message(self, content: str | Sequence[Any]) -> None:
-        """Add a user message: text, or parts such as `{"type": "text", "text": …}`."""
+        """Add a user message. `content` is a text, or parts such as `{"type": "text", "text": …}`."""
         self.add([Message("user", coercion.content_from(content))])
 
     def add_assistant_message(
@@ -36,14 +38,16 @@ class MessageMethods(ABC):
         content: str | Sequence[Any] | None,
         tool_calls: Iterable[ToolCall | Mapping[str, Any]] | None = None,
     ) -> None:
-        """Add the model's answer: text, and its tool calls: `{"id", "name", "arguments"}` each, or OpenAI's
-        form.
+        """Add the model's answer: its text and its tool calls. A call is `{"id", "name", "arguments"}`, or
+        has OpenAI's form.
         """
         parts = None if content is None else coercion.content_from(content)
         self.add([Message("assistant", parts, coercion.tool_calls_from(tool_calls))])
 
     def add_tool_result(self, tool_call_id: str, name: str, result: Any) -> None:
-        """Add a tool's result for the call of that id: text, parts, or a value that is sent as JSON."""
+        """Add the result of the tool call with this id. `result` is a text, parts, or a value that is sent as
+        JSON.
+        """
         call = coercion.text_from(tool_call_id, "tool_call_id")
         tool = coercion.text_from(name, "name")
         self.add([Message("tool", coercion.result_from(result), tool_call_id=call, name=tool)])
@@ -51,9 +55,10 @@ class MessageMethods(ABC):
     # ------------------------------------------------------------ repairs
 
     def prune_unpaired_tool_results(self) -> int:
-        """Drop results that do not follow their call, or answer it again; returns how many.
+        """Drop results that do not follow their call, or that answer a call again. Return how many were
+        dropped.
 
-        With a ledger, the session still has them: they are back when it is read again.
+        A ledger still has the dropped results, so they are back when the session is read again.
         """
         self.history.needs_all()
         order = paired(self.history.messages)
@@ -62,7 +67,9 @@ class MessageMethods(ABC):
         return dropped
 
     def fix_orphaned_tool_calls(self) -> None:
-        """Add a result that says so behind each call without a result, as requests do anyway."""
+        """Add a result to each call without one. Its text says that there was no result, as requests say
+        anyway.
+        """
         self.history.needs_all()
         missing = missing_results(self.history.messages)
         count_before = len(self.history)
@@ -73,9 +80,10 @@ class MessageMethods(ABC):
         self._arrange(sorted(range(len(sort_keys)), key=sort_keys.__getitem__))
 
     def ensure_assistant_after_tool_results(self) -> bool:
-        """Add a note of the assistant if the last messages are calls with all their results.
+        """Add an assistant's note if the last messages are tool calls with all their results. Return whether
+        it was added.
 
-        Call it before the user's next words, not within a tool loop. Returns whether a note was added.
+        Call it before the user's next message, not while a model is still calling tools.
         """
         is_added = is_answered_batch(self.history.messages)
         if is_added:

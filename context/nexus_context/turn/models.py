@@ -1,4 +1,6 @@
-"""The model of a request: its limits, its counter, and what of a request it cannot take."""
+"""Determines the model of a request, its limits and its counter, and what the model cannot take of a
+request.
+"""
 
 from collections.abc import Mapping
 from typing import Any
@@ -14,26 +16,30 @@ NO_TOOLS = "{model} has no tools"
 
 
 def model_of(snapshot: Snapshot, requested: str | None) -> tuple[ModelLimits, TokenCounter]:
-    """The limits and the counter of the requested model, else of the configured one."""
+    """Return the limits and the counter of the requested model, or of the configured one if `requested` is
+    None.
+    """
     return model_in(snapshot.effective, requested)
 
 
 def model_in(effective: Effective, requested: str | None = None) -> tuple[ModelLimits, TokenCounter]:
-    """As `model_of`, for settings."""
+    """Return the limits and the counter of the requested model, or of the one that these settings name."""
     name = requested or effective.get("/provider/model")
     overrides = effective.get("/models") or {}
     return get_model_limits(name, overrides), counter_for(name, overrides)
 
 
 def lacking(model: ModelLimits) -> list[Feature]:
-    """The features that the model does not have."""
+    """Return the features that the model does not have."""
     return [feature for feature in FEATURES if not model.can(feature)]
 
 
 def left_out_features(
     model: ModelLimits, left_out: Mapping[str, str], parameters: Mapping[str, Any]
 ) -> list[Repair]:
-    """Repairs for tool definitions and a thinking budget that the model lacks the feature for."""
+    """Return a repair for tool definitions, and one for a thinking setting, if they are left out because the
+    model lacks the feature.
+    """
     repairs = []
     reason = NO_TOOLS.format(model=model.given)
     names = [name for name, why in left_out.items() if why == reason]

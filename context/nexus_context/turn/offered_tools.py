@@ -1,4 +1,4 @@
-"""Which tools a request offers, and what an agent may do without asking."""
+"""Determines which tools a request offers, and what an agent may do without asking."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -19,9 +19,11 @@ SANDBOXED, WORKER = "sandboxed", "worker"
 
 
 class OfferedTools(NamedTuple):
-    """The tools of a request, and why others are left out.
+    """The tools of a request. `left_out` maps the names of other tools to the reason why they are not
+    offered.
 
-    `brought` are the names of those that are not a skill's; `rules` say which tools may be offered at all.
+    `brought` are the names of the tools that do not come from a skill. `rules` say which tools may be offered
+    at all.
     """
 
     tools: Sequence[dict[str, Any]]
@@ -31,7 +33,7 @@ class OfferedTools(NamedTuple):
 
 
 def offered_tools(snapshot: Snapshot, options: Options, model: ModelLimits) -> OfferedTools:
-    """The tools that a request of these options offers a model."""
+    """Return the tools that a request with these options offers a model."""
     active = active_skills(
         snapshot, options.skills, skip_skills=options.skip_skills, skill_filter=options.skill_filter
     )
@@ -55,7 +57,8 @@ def offered_tools(snapshot: Snapshot, options: Options, model: ModelLimits) -> O
 
 
 def permissions(snapshot: Snapshot, options: Options, left_out: Mapping[str, str]) -> dict[str, Any]:
-    """The permissions of the model's tools: level, allowed and denied patterns, approved tools.
+    """Return the permissions of the model's tools: level, allowed and denied patterns, and tools that need no
+    confirmation.
 
     `left_out` are the tools that are not offered.
     """
@@ -115,7 +118,9 @@ def _agent_tools(snapshot: Snapshot, options: Options) -> list[dict[str, Any]]:
 
 
 def offered_agent_tools(snapshot: Snapshot, options: Options) -> tool_sets.Selection:
-    """The agent tools offered to the agent of a snapshot, whether or not these options ask for them."""
+    """Return the agent tools that the snapshot's agent may be offered, even if these options do not ask for
+    them.
+    """
     options = msgspec.structs.replace(options, agent_tools=True)
     return tool_sets.select(_agent_tools(snapshot, options), rules=_tool_rules(snapshot, options))
 

@@ -1,4 +1,4 @@
-"""Objects that one thread may use at a time: a second one is told, instead of counting wrong in silence."""
+"""Guards objects that only one thread may use at a time: a second thread gets an error."""
 
 import functools
 import threading
@@ -12,9 +12,10 @@ _Class = TypeVar("_Class", bound=type)
 
 
 class OneThread:
-    """A context that its own thread may enter again. RequestError, `concurrent-use`, for any other thread.
+    """A lock that its own thread may enter again. If another thread holds it, entering raises RequestError,
+    code `concurrent-use`.
 
-    Nobody waits: threads that take turns never notice.
+    It never waits, so threads that take turns are not affected.
     """
 
     def __init__(self) -> None:
@@ -37,7 +38,9 @@ class OneThread:
 
 
 def in_one_thread(*names: str) -> Callable[[_Class], _Class]:
-    """For a class whose objects have a `OneThread` as `in_use`: the methods of these names enter it."""
+    """Decorate a class whose objects have a `OneThread` as `in_use`: the methods with these names enter
+    it.
+    """
 
     def guard(guarded: _Class) -> _Class:
         for name in names:

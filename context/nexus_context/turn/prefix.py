@@ -1,4 +1,4 @@
-"""What two requests of a conversation share at their beginning: what a provider's cache can reuse.
+"""Compares two requests of a conversation: what they share at their beginning, a provider's cache can reuse.
 
 1. Providers cache the beginning of a request: tools, system prompt, history. The first token that differs
    ends the reuse.
@@ -40,15 +40,17 @@ class Prefix(msgspec.Struct, frozen=True):
 
     @property
     def tokens(self) -> int:
-        """Tokens of everything that can be cached; the replacement of a missing result will change."""
+        """The tokens of everything that can be cached. Replacements of missing results are not included,
+        since they will change.
+        """
         return sum(self.tool_tokens) + sum(self.prompt_tokens) + self.view.tokens - self.view.repair_tokens
 
 
 class CacheBreak(msgspec.Struct, frozen=True):
-    """The first difference: in the tools, the system prompt, the history, or the model.
+    """The first difference between two requests: in the tools, the system prompt, the history, or the model.
 
-    `path` and `span` are its place in a file, if any; `tokens` have to be read again. `cost` is the price of
-    that in US dollars; None if the model's prices are unknown.
+    `path` and `span` are its place in a file, if it has one. `tokens` have to be written to the cache again.
+    `cost` is what that costs more than reuse, in US dollars, or None if the model's prices are unknown.
     """
 
     category: str
@@ -60,10 +62,10 @@ class CacheBreak(msgspec.Struct, frozen=True):
 
 
 class CacheReport(msgspec.Struct, frozen=True):
-    """How many leading tokens of a request repeat the request before, and what broke the rest.
+    """How many leading tokens of a request repeat the previous request, and what broke the rest.
 
-    `lapsed` is the number of answers whose reasoning the request before was sent with and this one is not: it
-    was bound to what changed.
+    `lapsed` is how many answers lost their reasoning: the previous request sent it, and this one does not,
+    because the reasoning was bound to what changed.
     """
 
     reused: int
@@ -73,7 +75,9 @@ class CacheReport(msgspec.Struct, frozen=True):
 
 
 def compare(before: Prefix | None, now: Prefix, counter: TokenCounter) -> CacheReport:
-    """Compute how much of `before`, the last request of the same conversation, `now` can reuse."""
+    """Compute how much of `before` the request `now` can reuse. `before` is the last request of the same
+    conversation.
+    """
     if before is None:
         return CacheReport(0, now.tokens, None)
     reused, cause = _common(before, now, counter)
@@ -136,7 +140,7 @@ def _source(fragment: Fragment) -> tuple[str, str | None, str | None]:
 
 
 def first_difference(text: str, other_text: str) -> int:
-    """The length of the common beginning of two texts."""
+    """Return the length of the common beginning of two texts."""
     low, high = 0, min(len(text), len(other_text))
     while low < high:
         middle = (low + high + 1) // 2

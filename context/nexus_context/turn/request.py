@@ -1,4 +1,4 @@
-"""The input and the result of an assembly: `Options`, `Request`, `AssembledContext`."""
+"""Defines the input and the result of an assembly: `Options`, `Request`, `AssembledContext`."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
@@ -25,16 +25,18 @@ FORMATS: tuple[Format, ...] = ("neutral", "openai", "openai-responses", "anthrop
 
 
 class Options(msgspec.Struct, frozen=True):
-    """What one request changes; None keeps the configuration's value. Token limits are in tokens.
+    """What one request changes. A value that is None leaves the configuration's value; limits are in tokens.
 
     `permissions` are patterns that narrow what is allowed. `sandbox` leaves out tools that change something.
-    `server_tools` are those of MCP servers, which may be deferred (`deferral`) as in a body of the format
+    `server_tools` are tools of MCP servers. They may be deferred (`deferral`), in the way of the body format
     `tool_format`.
-    `memory_tools` offers the memory queries, `skill_tools` the tool that reads a skill, `agent_tools` those
-    that start and direct agents: the caller has to run them (`memory/queries`, `turn/skill_tool`,
-    `agents/tool_calls`).
-    `skip_skills` leaves out all skills; `skill_filter` leaves out all but those that these names or patterns
-    match. The system prompt contains the texts of `skills`.
+
+    `memory_tools` offers the memory queries, `skill_tools` the tool that reads a skill, and `agent_tools` the
+    tools that start and direct agents. The caller has to run these tools (`memory/queries`,
+    `turn/skill_tool`, `agents/tool_calls`).
+
+    `skip_skills` leaves out all skills. `skill_filter` leaves out all skills that match none of these names
+    or patterns. The system prompt contains the texts of the skills named in `skills`.
     """
 
     model: str | None = None
@@ -58,11 +60,11 @@ class Options(msgspec.Struct, frozen=True):
 
 
 class Request(msgspec.Struct, frozen=True):
-    """One turn to assemble. `event` may hold platform, actions and hook data; `format` is one of FORMATS.
+    """One turn to assemble. `event` may hold platform, actions and hook data, and `format` is one of FORMATS.
 
     `git` is the state of the folder's working tree (`git.look`, `git.read`), which is sent with the message.
-    `session` names the conversation. `session_parameters` and `agent_parameters` are model parameters below
-    the request's own.
+    `session` is the name of the conversation. `session_parameters` and `agent_parameters` are model
+    parameters that the request's own override.
     """
 
     message: Message | None = None
@@ -76,9 +78,9 @@ class Request(msgspec.Struct, frozen=True):
 
 
 class PendingChange(msgspec.Struct, frozen=True):
-    """A part of the system prompt, or a tool, that is another now than what is sent.
+    """A part of the system prompt, or a tool, that is now different from what is sent.
 
-    `tokens` are those of the note; `told`: an earlier message has the note.
+    `tokens` are those of the note about it. `told` is true if an earlier message has that note.
     """
 
     kind: ChangeKind
@@ -90,11 +92,11 @@ class PendingChange(msgspec.Struct, frozen=True):
 
 
 class Pending(msgspec.Struct, frozen=True):
-    """The changes since the system prompt and the tools were sent; notes tell them.
+    """The changes since the system prompt and the tools were sent. Notes tell the model about them.
 
-    To render both anew now, `tokens` would have to be written again, for `cost` US dollars more than they
-    cost as cached input (None: the prices are unknown); `loses_reasoning`: the history has reasoning that a
-    provider binds to what precedes it.
+    If both were rendered anew now, `tokens` would be written to the cache again. That would cost `cost` US
+    dollars more than cached input, or None if the prices are unknown. `loses_reasoning` is true if the
+    history has reasoning that a provider binds to what precedes it.
     """
 
     changes: tuple[PendingChange, ...]
@@ -104,15 +106,16 @@ class Pending(msgspec.Struct, frozen=True):
 
 
 class AssembledContext(msgspec.Struct, frozen=True):
-    """What a model is sent. `request` is the provider's body, for all formats but `neutral`.
+    """What is sent to a model. `request` is the provider's body, or None in the format `neutral`.
 
-    `current_message` is the last message as it is sent; `turn_message` is the same as a conversation takes
-    it, with the user's text and the facts and memory before it apart, and the id of the request. Append that
-    one before the answer: later requests begin with the same bytes, and the answer's reasoning is bound to
-    this request. Of a request without a message of its own, as behind a tool's result, it has nothing but the
-    id and is not stored. `sent_request` is what is remembered of the request under that id.
+    `current_message` is the last message as it is sent. `turn_message` is the same message in the form for
+    the conversation: the user's text, apart from it the facts and memory before it, and the id of the
+    request. Add `turn_message` to the conversation before the answer. Then later requests begin with the same
+    bytes, and the answer's reasoning is bound to this request. If the request has no message of its own, for
+    example after a tool's result, `turn_message` has only the id and is not stored. `sent_request` is what
+    the conversation remembers of the request under that id.
 
-    `view` is the part of the conversation that fits; `metadata` tells what was left out and why
+    `view` is the part of the conversation that fits. `metadata` tells what was left out and why
     (docs/protocol.md). `prefix` is what the next request can share with this one (`prefix.compare`).
     `pending` is what changed since the system prompt and the tools were sent.
     """
@@ -139,7 +142,7 @@ class AssembledContext(msgspec.Struct, frozen=True):
 
     @property
     def proposal(self) -> Proposal:
-        """What the conversation's requests begin with if it continues from here."""
+        """What the conversation's later requests begin with if it continues from this one."""
         return self.sent_request.proposal or Proposal(None)
 
     @property
@@ -153,7 +156,9 @@ class AssembledContext(msgspec.Struct, frozen=True):
 
 
 def check(request: Request, model: ModelLimits) -> Request:
-    """The request with its message checked; RequestError if no context can be assembled from it."""
+    """Return the request with its message checked. Raise RequestError if no context can be assembled from the
+    request.
+    """
     if request.event is not None:
         check_event(request.event)
     if request.format not in FORMATS:

@@ -1,4 +1,4 @@
-"""`assemble`, reusing a context while nothing that it depends on has changed."""
+"""Reuses the result of `assemble` as long as nothing that it depends on has changed."""
 
 from collections.abc import Hashable, Sequence
 from datetime import datetime
@@ -18,7 +18,7 @@ LARGEST_KEY = 64 * 1024
 
 
 class AssemblyLookup(Protocol):
-    """What this module needs of a cache (`cache.AssemblyCache`)."""
+    """The methods of a cache that `assemble_cached` calls (`cache.AssemblyCache`)."""
 
     def get(self, key: Hashable) -> AssembledContext | None: ...
 
@@ -35,7 +35,9 @@ def assemble_cached(
     memory: Sequence[MemoryItem] = (),
     versions: tuple[Hashable, ...] = (),
 ) -> tuple[AssembledContext, bool]:
-    """The context, and whether it was assembled before. `versions` distinguish equal snapshots."""
+    """Return the context, and whether it came from the cache. `versions` become part of the key, to tell
+    equal snapshots apart.
+    """
     encoded = msgspec.json.encode(request)
     items = tuple(memory)
     if len(encoded) > LARGEST_KEY:

@@ -1,7 +1,8 @@
-"""The tool `read_skill`, with which a model reads the skills that the system prompt lists.
+"""Offers the tool `read_skill`, with which a model reads the skills that the system prompt lists.
 
-1. It is offered if a request wants it and offers a skill; its argument is one of their names.
-2. It reads what the folder's snapshot has: no other file, and no skill that the settings leave out.
+1. It is offered if a request asks for it and at least one skill is offered. Its argument is the name of a
+   skill.
+2. It reads only the folder's snapshot: no other file, and no skill that the settings leave out.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,7 +20,7 @@ from nexus_context.folder.snapshot import Snapshot
 def definitions(
     snapshot: Snapshot, *, skip_skills: bool = False, skill_filter: Sequence[str] | None = None
 ) -> list[dict[str, Any]]:
-    """The tool, if the request offers a skill."""
+    """Return a list with the tool's definition. The list is empty if the request offers no skill."""
     offered = () if skip_skills else offered_skills(snapshot, skill_filter=skill_filter)
     names = [layer_skill.skill.name for layer_skill in offered]
     if not names:
@@ -38,9 +39,9 @@ def definitions(
 
 
 def run(snapshot: Snapshot, arguments: Mapping[str, Any] | str | None) -> str:
-    """The answer to a call. `arguments` are an object, or its JSON text.
+    """Run the tool and return its answer. `arguments` is an object, or its JSON text.
 
-    Raises RequestError: `bad-argument`, which names the argument, `unknown-skill`.
+    Raise RequestError, code `bad-argument`, which names the argument, or code `unknown-skill`.
     """
     value: Any = arguments
     if isinstance(value, str):

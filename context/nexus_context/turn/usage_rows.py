@@ -1,4 +1,4 @@
-"""What the parts of a request cost, row by row."""
+"""Counts what the parts of a request cost, row by row."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -21,7 +21,7 @@ CHANGES = "changed instructions and tools"
 
 
 def system_rows(prompt: Prompt, counter: TokenCounter) -> list[UsageRow]:
-    """A row for each file of each layer and for each other section, in the order of the prompt."""
+    """Return a row for each file of each layer and for each other section, in the order of the prompt."""
     return prompt_rows(prompt, fragment_tokens(prompt, counter), counter)
 
 
@@ -62,9 +62,11 @@ def event_rows(
     shape: BodyShape,
     memory: int = 0,
 ) -> tuple[UsageRow, ...]:
-    """The rows of the last message: git's state, the note on changes, the rest without tokens of `memory`.
+    """Return the rows of the last message: git's state, the note on changes, and the rest without the
+    `memory` tokens.
 
-    Memory has its own rows. A note that is a message of its own costs what that adds.
+    Memory has its own rows. If the body sends the note as a message of its own, its row includes the tokens
+    that this adds.
     """
     if current is None:
         return ()

@@ -1,4 +1,4 @@
-"""A conversation without a folder: its own prompt, tools and limits, as a folder without files would be."""
+"""Makes a snapshot for a conversation without a folder, from its own prompt, tools and limits."""
 
 import functools
 import os
@@ -20,7 +20,9 @@ _SEPARATOR = "\n\n"
 
 
 def without_folder(conversation: ContextManager, request: Request) -> tuple[Snapshot, Request]:
-    """A snapshot in place of a folder's, and the request with the conversation's tools."""
+    """Return a snapshot that stands in for a folder's, and the request with the conversation's tools
+    added.
+    """
     prompt, tools = conversation.prompt_and_tools
     options = request.options
     text = _SEPARATOR.join(filter(None, (prompt, options.additional_system_prompt)))
