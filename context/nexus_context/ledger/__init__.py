@@ -1,4 +1,4 @@
-"""The ledger: sessions of all workspaces of one user, kept so that nothing is ever lost."""
+"""Stores the sessions of all workspaces of one user in a ledger, so that nothing is ever lost."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
@@ -8,16 +8,17 @@ if TYPE_CHECKING:
 
 
 def open_ledger(path: str | None = None, *, environ: Mapping[str, str] | None = None) -> "Ledger":
-    """Open the ledger at an absolute path, else at its default place, and begin it where there is none.
+    """Open the ledger at an absolute path, or at its default place if `path` is None. If there is none,
+    create it.
 
-    One that is damaged is set aside, and where nothing can be written it is in memory only: `notice` says so.
+    A damaged ledger is set aside, and a new one is created. If nothing can be written, the ledger is in
+    memory only. In both cases the ledger's `notice` says so.
 
     Raises
     ------
     LedgerError
         `ledger-newer` for one that a newer version wrote, `ledger-busy`, `ledger-io`, `ledger-foreign`;
         `ledger-read-only` for a path that is not absolute and does not begin with `~/`.
-
     """
     # SQLite is loaded when a ledger is opened, not when its records are named
     from nexus_context.ledger.opening import opened

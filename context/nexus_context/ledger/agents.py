@@ -1,8 +1,9 @@
-"""The running agents of a workspace, stored from their start until they are disposed of.
+"""Stores the running agents of a workspace, from their start until they are disposed of.
 
-1. A name belongs to one agent at a time; a second one is refused, in any process.
-2. The parent of an agent is a stored agent or the folder's own; it ends with its parent.
-3. The conversation of an agent is a session like any other, and stays.
+1. A name belongs to one running agent at a time. No other process can start an agent with the same name.
+2. The parent of an agent is a stored agent, or the folder's own agent. An agent ends together with its
+   parent.
+3. The conversation of an agent is an ordinary session, which stays when the agent ends.
 4. The name of an agent stays known after its end.
 """
 
@@ -35,7 +36,7 @@ _INSERT = "INSERT INTO agent (workspace, name, parent, started, wanted) VALUES (
 
 
 def list_agents(connection: apsw.Connection, workspace: str) -> list[LiveAgent]:
-    """The agents of a workspace in the order of their start."""
+    """Return the running agents of a workspace, in the order of their start."""
     return [
         LiveAgent(
             number=number,
@@ -49,7 +50,9 @@ def list_agents(connection: apsw.Connection, workspace: str) -> list[LiveAgent]:
 
 
 def names(connection: apsw.Connection, workspace: str, name: str) -> dict[str, bool]:
-    """The names of running and ended agents that equal `name` except for case, and which are running."""
+    """Return the names of running and ended agents that equal `name` except for case: name → whether the
+    agent is running.
+    """
     return {
         agent_name: bool(lives)
         for agent_name, lives in connection.execute(NAMES, (workspace, name.casefold()))
@@ -57,7 +60,9 @@ def names(connection: apsw.Connection, workspace: str, name: str) -> dict[str, b
 
 
 def start(connection: apsw.Connection, workspace: str, agent: NewAgent) -> int:
-    """Store an agent; returns its number. LedgerError if name, parent or count do not allow it."""
+    """Store an agent and return its number. Raise LedgerError if its name is taken, its parent is unknown, or
+    too many agents run.
+    """
     if value(connection, _NUMBER, workspace, agent.name) is not None:
         raise LedgerError(
             f"An agent {agent.name!r} is already running in {workspace}, started in another window. Choose "
@@ -88,7 +93,7 @@ def start(connection: apsw.Connection, workspace: str, agent: NewAgent) -> int:
 
 
 def end(connection: apsw.Connection, workspace: str, name: str) -> list[str]:
-    """Remove an agent and all below it; returns their names, children before their parents."""
+    """Remove an agent and all agents below it. Return their names, children before their parents."""
     ended_names = [agent_name for (agent_name,) in connection.execute(_BELOW, (workspace, name))]
     connection.execute("DELETE FROM agent WHERE workspace = ? AND name = ?", (workspace, name))
     return ended_names

@@ -1,4 +1,5 @@
-"""A verified copy of a ledger in use, at one moment, in a single file that only its user can read.
+"""Writes a verified copy of a ledger in use, as it is at one moment, to a single file that only its user can
+read.
 
 1. SQLite's backup copies what a reader sees page by page; writers continue.
 2. The copy is not in write-ahead mode, so that it is a single file.
@@ -24,9 +25,9 @@ _PAGES = 4_000
 def write(
     connection: apsw.Connection, path: str, prepare: Callable[[apsw.Connection], object] = lambda _: None
 ) -> int:
-    """Copy what the connection reads; see `Upkeep.backup`.
+    """Copy the ledger that the connection reads, as `Upkeep.backup` describes. Return the number of sessions.
 
-    `prepare` changes the copy before it is verified.
+    `prepare` may change the copy before it is verified.
     """
     if os.path.lexists(path):
         raise FileExistsError(path)

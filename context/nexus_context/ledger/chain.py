@@ -1,4 +1,5 @@
-"""The chain of turns: each turn's sum covers its content and the sum of the turn before it.
+"""Computes and verifies the chain of turns: each turn's sum covers its content and the sum of the turn before
+it.
 
 1. A sum is BLAKE2b over the row of a turn, its compaction, its messages and the sum before it. Forks continue
    from the sum of the turn that they share: common history is summed once.
@@ -62,16 +63,17 @@ class MessageColumns(NamedTuple):
 
 
 class ChainBreak(NamedTuple):
-    """The first damaged turn of a thread, and why."""
+    """The number of the first damaged turn of a thread, and the reason."""
 
     seq: int
     reason: str
 
 
 def summed_columns(turn: tuple[Any, ...], outcome: str | None) -> tuple[Any, ...]:
-    """The columns of a turn that its sum covers: those from `type` to `context`, and the outcome, if any.
+    """Return the columns of a turn that its sum covers: those from `type` to `context`, and the outcome if it
+    is not None.
 
-    Turns of earlier versions have no outcome.
+    Turns of earlier versions have no outcome, so their sums stay valid.
     """
     return turn if outcome is None else (*turn, outcome)
 
@@ -82,9 +84,10 @@ def turn_sum(
     compaction: tuple[Any, ...] | None,
     messages: Iterable[MessageColumns],
 ) -> bytes:
-    """The sum of a turn; `sum_before` is the sum of the turn before it.
+    """Compute the sum of a turn. `sum_before` is the sum of the turn before it.
 
-    `turn` are its columns (`summed_columns`); `compaction` is its row from `name` to `receipt`.
+    `turn` are the columns from `summed_columns`. `compaction` is the row of its compaction, from `name` to
+    `receipt`, or None.
     """
     digest = blake2b(
         _encode((None if sum_before is None else sum_before.hex(), turn, compaction)), digest_size=LENGTH
@@ -98,7 +101,9 @@ def turn_sum(
 
 
 def verify(connection: apsw.Connection) -> Iterator[Verified]:
-    """Walk the chain of every thread and yield the result for each session, newest first."""
+    """Walk the chain of every thread and yield the result for each session, beginning with the one that
+    changed last.
+    """
     breaks = find_breaks(connection)
     sessions: list[tuple[Any, ...]] = connection.execute(_SESSIONS).fetchall()
     for workspace, name, thread, turns in sessions:
@@ -111,9 +116,10 @@ def verify(connection: apsw.Connection) -> Iterator[Verified]:
 def find_breaks(
     connection: apsw.Connection, *, unreadable: type[Exception] = LookupError
 ) -> dict[int, ChainBreak | None]:
-    """Find the first break of each thread, in its own turns or in those of its ancestors.
+    """Find the first break of each thread, in its own turns or in those of its ancestors: thread id → break,
+    or None if it is intact.
 
-    `unreadable`: an error of SQLite that breaks only the thread in which it occurs.
+    `unreadable` is a type of SQLite's errors. Such an error breaks only the thread in which it occurs.
     """
     rows = connection.execute(_THREADS).fetchall()
     threads = {thread.id: thread for thread in map(_Thread._make, rows)}
@@ -122,20 +128,24 @@ def find_breaks(
 
 
 def unchained(connection: apsw.Connection) -> int:
-    """How many turns have no sum because an earlier version wrote them."""
+    """Return how many turns have no sum because an earlier version wrote them."""
     count: int = connection.execute("SELECT count(*) FROM turn WHERE sum IS NULL").get
     return count
 
 
 def verify_ledger(connection: apsw.Connection) -> Verification:
-    """Verify everything in the caller's transaction. apsw.Error if the file cannot be read."""
+    """Verify the file and all sessions, in the caller's transaction. Raise apsw.Error if the file cannot be
+    read.
+    """
     lines = find_damage(connection, entire=True)
     sessions = tuple(verify(connection))
     return Verification(sessions, unchained(connection), tuple(lines.splitlines()) if lines else ())
 
 
 def find_damage(connection: apsw.Connection, *, entire: bool) -> str | None:
-    """SQLite's report of damage, in lines; unless `entire`, only of tables that cannot be rebuilt."""
+    """Return SQLite's report of damage, in lines, or None if there is none. If `entire` is false, only tables
+    that cannot be rebuilt are checked.
+    """
     arguments = (str(MOST_LINES),) if entire else _TABLES
     checks = [connection.execute(f"PRAGMA integrity_check({argument})").fetchall() for argument in arguments]
     lines = [str(line) for rows in checks for (line,) in rows if line != "ok"]
@@ -143,7 +153,7 @@ def find_damage(connection: apsw.Connection, *, entire: bool) -> str | None:
 
 
 def find_broken_session(connection: apsw.Connection) -> Verified | None:
-    """The first session with a damaged turn."""
+    """Return the result for the first session with a damaged turn. Return None if there is none."""
     return next((verified for verified in verify(connection) if verified.broken is not None), None)
 
 
@@ -248,7 +258,7 @@ class _Walk:
 
 
 class SummedMessages:
-    """The messages of a thread in order, turn by turn, as sums cover them."""
+    """Reads the messages of a thread in order, turn by turn, with the columns that sums cover."""
 
     def __init__(self, connection: apsw.Connection, first_id: int, end_id: int) -> None:
         self._counters = dict(connection.execute("SELECT id, name FROM counter"))
@@ -257,7 +267,9 @@ class SummedMessages:
         self._position = first_id & _MASK
 
     def take(self, seq: int, count: int) -> list[MessageColumns]:
-        """The messages of the next turn. DamagedError or LookupError if they are damaged."""
+        """Return the `count` messages of the next turn. Raise DamagedError or LookupError if they are
+        damaged.
+        """
         taken: list[MessageColumns] = []
         while len(taken) < count:
             row = self._next

@@ -1,6 +1,8 @@
-"""Appends a turn with the compaction by the provider's server that came with its answer, in one transaction.
+"""Appends a turn, together with the compaction that a provider's server made in its answer, in one
+transaction.
 
-Its receipt says what it did to the history of the session that the turn was written to, maybe a fork.
+The compaction's receipt says what it did to the history of the session to which the turn was written. That
+session may be a fork.
 """
 
 from datetime import datetime

@@ -1,11 +1,11 @@
-"""The connections to one database: one writer, several readers.
+"""Manages the connections to one database: one that writes, and several that read.
 
 1. A write transaction is BEGIN IMMEDIATE and atomic. Writers take turns.
 2. A reader sees one moment, whatever is written meanwhile.
 3. If another process holds the database, a connection waits in short random steps: HELD seconds while nothing
    is written (the holder hangs or left it locked), and at most WAIT seconds while others take turns.
-4. A file that was moved or removed while open is no longer written: the one in its place is. A write that
-   the move overtook fails, so that nobody takes it for stored.
+4. If a file was moved or removed while it is open, it is no longer written; the file that took its place is.
+   A write during the move fails, so that no caller takes it for stored.
 5. After each commit the witness is told first.
 """
 
@@ -49,7 +49,9 @@ _SETTINGS = (
 
 
 class Patience:
-    """A busy handler by rule 3: short random sleeps, so that many writers do not try in step."""
+    """Waits by rule 3 while the database is locked: in short random steps, so that many writers do not try at
+    the same time.
+    """
 
     def __init__(self, path: str, *, held: float | None = None) -> None:
         self._log = f"{path}-wal"
@@ -86,9 +88,9 @@ class Patience:
 
 
 def connect(path: str, *, flags: int = apsw.SQLITE_OPEN_READWRITE) -> apsw.Connection:
-    """A configured connection to the database at a path.
+    """Open a configured connection to the database at a path.
 
-    LostError if the file is empty beside a log: SQLite would remove the log.
+    Raise LostError if the file is empty and has a log beside it, because SQLite would remove the log.
     """
     if witness.emptied(path):
         raise witness.LostError("its file is empty or gone")
@@ -110,13 +112,13 @@ def leave(connection: apsw.Connection) -> None:
 
 
 def configure(connection: apsw.Connection) -> None:
-    """Apply the settings of all connections."""
+    """Apply the settings that all connections share."""
     for setting in _SETTINGS:
         connection.execute(setting)
 
 
 def identity(path: str | None) -> File | None:
-    """The identity of the file at a path; None without one."""
+    """Return device and inode of the file at a path. Return None if `path` is None or there is no file."""
     if path is None:
         return None
     try:
@@ -127,10 +129,11 @@ def identity(path: str | None) -> File | None:
 
 
 class Connections:
-    """The connections to the database at `path`, which `open_writer` opens for writing. Thread-safe.
+    """The connections to the database at `path`. Any thread may use them.
 
-    `on_damage` gets the identity of a damaged file; afterwards everything is reopened. Without a `path` the
-    database is in memory, and one connection does everything.
+    `open_writer` opens the connection that writes. `on_damage` is called with the identity of a damaged file;
+    afterwards all connections are opened again. If `path` is None, the database is in memory, and one
+    connection does everything.
     """
 
     def __init__(
@@ -155,9 +158,11 @@ class Connections:
 
     @contextmanager
     def writing(self, *, reads: str | None = None) -> Iterator[apsw.Connection]:
-        """The writer in a transaction: committed at the end, rolled back by any exception.
+        """Return a context in which the writing connection has a transaction. It is committed at the end, and
+        rolled back by any exception.
 
-        `reads`: a session whose history is read to write, which may be damaged.
+        `reads` is the name of a session whose history is read in order to write. It is named if its data
+        turns out to be damaged.
         """
         damage_reporter = nullcontext() if reads is None else self._reporting_damage(reads)
         with self._lock, self._translated("nothing was written"), damage_reporter:
@@ -184,9 +189,11 @@ class Connections:
 
     @contextmanager
     def reading(self, session: str | None = None, *, fresh: bool = False) -> Iterator[apsw.Connection]:
-        """A reader at one moment; `session` is for error messages.
+        """Return a context with a connection that reads the database as it is at one moment. `session` is
+        named in error messages.
 
-        `fresh`: a connection that has read nothing: SQLite's check of an index compares it with its cache.
+        With `fresh`, the connection has read nothing before, because SQLite's check of an index would compare
+        the index with the connection's cache.
         """
         with self._reporting_damage(session):
             if self.path is None:
@@ -198,7 +205,7 @@ class Connections:
                 yield connection
 
     def version(self) -> int:
-        """A number that changes when any process writes."""
+        """Return a number that changes whenever another connection, of any process, has written."""
         if self.path is None:
             self._check_open()
             return 0
@@ -210,7 +217,7 @@ class Connections:
                 return int(self._watch.pragma("data_version")) + (self._age << 32)
 
     def checkpoint(self) -> None:
-        """Move the log into the main file and empty it, if there are no readers."""
+        """Move the log into the main file and empty it, if no other connection is reading."""
         with self._lock:
             if self.path is None or self._closed:
                 return
@@ -222,7 +229,7 @@ class Connections:
             self._touch()
 
     def close(self) -> None:
-        """Close everything; a reader in use closes when it is done."""
+        """Close all connections. A connection that is being read closes when its reader is done."""
         with self._lock:
             self._closed = True
             self._shut()
@@ -392,7 +399,7 @@ def _ended(connection: apsw.Connection) -> bool:
 
 
 class Database:
-    """The connections of a ledger, which are others once it has moved from memory to the disk."""
+    """Holds the connections of a ledger. They are replaced when the ledger moves from memory to the disk."""
 
     def __init__(self, connections: Connections) -> None:
         self.connections = connections
@@ -400,9 +407,9 @@ class Database:
     def reading(
         self, session: str | None = None, *, fresh: bool = False
     ) -> AbstractContextManager[apsw.Connection]:
-        """`Connections.reading`."""
+        """Return the context of `Connections.reading`."""
         return self.connections.reading(session, fresh=fresh)
 
     def writing(self, *, reads: str | None = None) -> AbstractContextManager[apsw.Connection]:
-        """`Connections.writing`."""
+        """Return the context of `Connections.writing`."""
         return self.connections.writing(reads=reads)

@@ -1,15 +1,16 @@
-"""Verified copies of a ledger, one a day (UTC), in the directory `<ledger>.backups` of its user alone.
+"""Makes verified copies of a ledger, one a day (UTC), in the directory `<ledger>.backups`, which only its
+user can read.
 
 1. A backup is made if the ledger has changed since the newest one, by `backup.write`: it is verified and
    synced before it gets its name, the day. If several processes make the same one, the first to finish wins.
 2. After that, KEPT backups of the ledger in use stay, and the newest one of other ledgers: a ledger that is
    begun anew after damage does not push out the last backup of the one that was set aside.
-3. None is made of a ledger above LARGEST bytes, nor without room for twice its size and RESERVE bytes more,
-   nor of a damaged ledger.
-4. A backup that holds a deleted session is removed, and another one is made soon. It is not edited: it would
-   be something that nobody has verified, and its journal would hold the text once more.
+3. No backup is made if the ledger is larger than LARGEST bytes or damaged, or if the disk has less room than
+   twice the ledger's size and RESERVE bytes more.
+4. A backup that holds a deleted session is removed, and another one is made soon. The backup is not edited,
+   because the edited file would not be verified, and its journal would hold the deleted text once more.
 5. Such backups are removed before the session and again after it. If the process ends in between, the session
-   is there to be deleted again; a backup that was being made meanwhile goes, too (`settle`).
+   is still there and can be deleted again. A backup that was being made meanwhile is removed, too (`settle`).
 """
 
 import os
@@ -49,7 +50,7 @@ WHERE session.workspace = ? AND session.name = ?
 
 
 class DailyBackup(NamedTuple):
-    """A backup: its day, `2026-11-28`, and its path."""
+    """A backup: its day, such as `2026-11-28`, and its path."""
 
     day: str
     path: str
@@ -60,7 +61,7 @@ def directory_of(ledger: str) -> str:
 
 
 def list_backups(ledger: str) -> list[DailyBackup]:
-    """The backups of the ledger at a path, the newest first."""
+    """Return the backups of the ledger at a path, the newest first."""
     directory = directory_of(ledger)
     names = [name for name in _names(directory) if _DAY.fullmatch(name)]  # a user may put others there
     return [
@@ -70,13 +71,13 @@ def list_backups(ledger: str) -> list[DailyBackup]:
 
 
 def open_backup(path: str) -> apsw.Connection:
-    """A connection that only reads a file in which nothing changes; nothing is created beside it."""
+    """Open a file that nobody changes, for reading only. No other file is created beside it."""
     flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
     return apsw.Connection(f"{Path(path).absolute().as_uri()}?immutable=1", flags=flags)
 
 
 def is_due(connection: apsw.Connection, ledger: str) -> bool:
-    """Whether to make a backup of what a connection reads now."""
+    """Whether to make a backup now of the ledger that the connection reads."""
     size = int(connection.pragma("page_count")) * int(connection.pragma("page_size"))
     if size > LARGEST or shutil.disk_usage(os.path.dirname(ledger)).free < 2 * size + RESERVE:
         return False
@@ -90,9 +91,10 @@ def is_due(connection: apsw.Connection, ledger: str) -> bool:
 
 
 def write(connection: apsw.Connection, ledger: str) -> str | None:
-    """Write today's backup of what a connection reads; returns its path, or None if another process has it.
+    """Write today's backup of the ledger that the connection reads. Return its path, or None if another
+    process has made it.
 
-    Raises as `backup.write`. `settle` has to follow.
+    It raises the same errors as `backup.write`. Call `settle` afterwards.
     """
     directory = directory_of(ledger)
     with suppress(FileExistsError):
@@ -109,9 +111,10 @@ def write(connection: apsw.Connection, ledger: str) -> str | None:
 
 
 def settle(connection: apsw.Connection, ledger: str, path: str) -> None:
-    """Remove the new backup if one of its sessions was deleted meanwhile, else the backups that are too old.
+    """Remove the new backup if it has a session that was deleted meanwhile. Otherwise remove the backups that
+    are too old.
 
-    `connection` reads what is there after the backup was made.
+    `connection` must read the ledger as it is after the backup was made.
     """
     identity = connection.execute(_STATE).fetchall()[0][:1]
     keys = set(connection.execute(_KEYS).fetchall())
@@ -130,12 +133,14 @@ def settle(connection: apsw.Connection, ledger: str, path: str) -> None:
 
 
 def threads_of_session(connection: apsw.Connection, workspace: str, session: str) -> set[str]:
-    """The public ids of a session's threads, which no other session ever has."""
+    """Return the public ids of a session's threads. No other session ever has the same ids."""
     return {key for (key,) in connection.execute(_SESSION_KEYS, (workspace, session))}
 
 
 def forget(ledger: str, threads: set[str]) -> None:
-    """Remove the backups that hold one of these threads or cannot be read, and copies that are being made."""
+    """Remove the backups that hold one of these threads or cannot be read. Also remove copies that are still
+    being made.
+    """
     for path in _unfinished(directory_of(ledger)):
         _remove(path)
     for daily_backup in list_backups(ledger):  # after those: one may have got its name meanwhile

@@ -1,7 +1,7 @@
-"""Direct messages between agents: stored, waiting, delivered.
+"""Stores direct messages between agents until they are delivered.
 
-After delivery or expiry the id, sender and receiver stay, so that a message sent twice does not arrive twice;
-the content is removed.
+After delivery or expiry only the id, sender and receiver of a message stay, so that a message that is sent
+twice does not arrive twice.
 """
 
 from collections.abc import Iterable
@@ -34,7 +34,9 @@ _EMPTY = "UPDATE direct SET delivered = 1, content = '', metadata = NULL"
 
 
 def send(connection: apsw.Connection, message: DirectMessage) -> None:
-    """Store a message unless its id exists; remove the content of expired ones for the same agent."""
+    """Store a message, unless one with its id exists. Also remove the content of expired messages for the
+    same agent.
+    """
     connection.execute(
         f"{_EMPTY} WHERE workspace = ? AND target = ? AND delivered = 0 AND expires <= ?",
         (message.workspace, message.target, message.created),
@@ -47,23 +49,27 @@ def send(connection: apsw.Connection, message: DirectMessage) -> None:
 def inbox(
     connection: apsw.Connection, workspace: str, agent: str, *, now: float, node: str | None, limit: int
 ) -> list[DirectMessage]:
-    """Highest priority first, then in order of arrival. Without `node`: those for every node."""
+    """Return the waiting messages of an agent: the highest priority first, then in order of arrival. If
+    `node` is None, messages for every node are returned.
+    """
     return _messages(connection.execute(_WAITING, (workspace, agent, now, node, limit)))
 
 
 def since(connection: apsw.Connection, number: int, *, limit: int) -> list[DirectMessage]:
-    """The first waiting messages of all workspaces with a greater number, in order of arrival."""
+    """Return the first `limit` waiting messages of all workspaces whose number is greater than `number`, in
+    order of arrival.
+    """
     return _messages(connection.execute(_SINCE, (number, limit)))
 
 
 def newest(connection: apsw.Connection) -> int:
-    """The number of the newest message; 0 if there is none."""
+    """Return the number of the newest message, or 0 if there is none."""
     ((number,),) = connection.execute("SELECT coalesce(max(number), 0) FROM direct")
     return int(number)
 
 
 def delivered(connection: apsw.Connection, ids: Iterable[str]) -> None:
-    """Remove the content of messages that reached their agent."""
+    """Mark the messages with these ids as delivered, and remove their content."""
     connection.executemany(f"{_EMPTY} WHERE id = ?", ((message_id,) for message_id in ids))
 
 

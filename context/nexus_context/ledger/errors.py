@@ -1,4 +1,4 @@
-"""Errors of a ledger, written for the person who has to fix them.
+"""Defines the errors of a ledger, whose texts are written for the person who has to fix them.
 
 RequestError
  └─ LedgerError            code says which: see CODES
@@ -33,11 +33,11 @@ CODES = (
 
 
 class LedgerError(RequestError):
-    """A ledger could not do what was requested; nothing was half-written."""
+    """A ledger could not do what was requested. Nothing was written in part."""
 
 
 class HeadMovedError(LedgerError):
-    """The thread has changed since the caller read it; read it again."""
+    """The thread has changed since the caller read it. The caller must read it again."""
 
     def __init__(self, session: str) -> None:
         super().__init__(
@@ -47,7 +47,7 @@ class HeadMovedError(LedgerError):
 
 
 def key_reused(key: str, earlier_count: int, new_count: int) -> LedgerError:
-    """The error for a key that was reused with a different number of messages."""
+    """Make the error for a key that was used again with a different number of messages."""
     return LedgerError(
         f"The key {key!r} was already used to append {earlier_count} message(s), and now comes with "
         f"{new_count}. Use a new key for each append.",

@@ -1,10 +1,11 @@
-"""A page of a thread for people: every turn and message, whether compacted, sent or not.
+"""Reads a page of a thread for people: every turn and message, whether it is still sent or was compacted.
 
-1. A page is a range of positions: forwards from one, or backwards from one or from the end. It ends after
-   `limit` messages or CHARACTERS of text, so that it costs what it holds, not what there is.
+1. A page is a range of positions: forwards from a position, or backwards from a position or from the end. It
+   ends after `limit` messages or CHARACTERS of text, so that its cost depends on its own size, not on the
+   size of the thread.
 2. A turn that extends beyond the page is listed with the messages on the page.
-3. A compaction lists the messages that its summary stands for: the history before it except what it keeps, in
-   at most MOST_RANGES ranges.
+3. A compaction lists the messages that its summary replaces: the history before it, except the messages that
+   it keeps. The list has at most MOST_RANGES ranges.
 4. Turns from before a session was cleared can be read by the id of their thread.
 """
 
@@ -79,9 +80,10 @@ def excerpt(
     before: int | None = None,
     limit: int,
 ) -> Excerpt | None:
-    """The page; None if there is no such session.
+    """Return a page of a session. Return None if there is no such session.
 
-    LedgerError `unknown-turn` for a thread that the session never had.
+    The page begins at the position `first`, or ends before the position `before` or at the end. Raise
+    LedgerError, code `unknown-turn`, for a `thread` that the session never had.
     """
     position = sessions.find(connection, workspace, session)
     if position is None:

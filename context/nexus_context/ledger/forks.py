@@ -1,8 +1,8 @@
-"""Forks: a session that continues from a turn of another one, and shares what came before.
+"""Creates forks: sessions that continue from a turn of another session, and share the turns up to it.
 
-1. A user forks a session at a turn that it has, or had before it was cleared.
-2. A turn whose writer had not seen the newest turn overwrites nothing: it goes to a fork, with the first free
-   name of "name (2)", "name (3)", …
+1. A user forks a session at one of its turns, or at a turn that it had before it was cleared.
+2. If the writer of a turn had not seen the session's newest turn, its turn goes to a fork, and nothing is
+   overwritten. The fork gets the first free name of "name (2)", "name (3)", …
 """
 
 import re
@@ -19,7 +19,9 @@ _NUMBERED = re.compile(r" \(\d{1,6}\)\Z")
 
 
 def fork(connection: apsw.Connection, workspace: str, session: str, *, to: str, turn: str | None) -> None:
-    """Begin the session `to` after a turn of another session; None: after its last turn."""
+    """Create the session `to`, which continues after `turn` of another session, or after its last turn if
+    `turn` is None.
+    """
     position = sessions.require(connection, workspace, session)
     base = (
         base_at(connection, position.owner, position.seq)
@@ -33,7 +35,9 @@ def fork(connection: apsw.Connection, workspace: str, session: str, *, to: str, 
 def fork_late_turn(
     connection: apsw.Connection, workspace: str, position: sessions.SessionPosition, parent: str | None
 ) -> sessions.SessionPosition:
-    """Begin a session after `parent`, for a turn whose writer had not seen the newest one."""
+    """Create a session that continues after `parent`, for a turn whose writer had not seen the newest
+    turn.
+    """
     base = None if parent is None else base_of(connection, position, parent)
     agent = sessions.agent_of(connection, position)
     name = free_name(connection, workspace, position.name, is_taken=True)
@@ -41,7 +45,9 @@ def fork_late_turn(
 
 
 def free_name(connection: apsw.Connection, workspace: str, session: str, *, is_taken: bool = False) -> str:
-    """The name if it is free, else, or if it `is_taken`, the first free one of "name (2)", "name (3)", …"""
+    """Return the name if it is free and not `is_taken`. Otherwise return the first free name of "name (2)",
+    "name (3)", …
+    """
     if not is_taken and sessions.find(connection, workspace, session) is None:
         return session
     stem = _NUMBERED.sub("", session)
@@ -52,7 +58,9 @@ def free_name(connection: apsw.Connection, workspace: str, session: str, *, is_t
 
 
 def base_at(connection: apsw.Connection, thread: int | None, seq: int) -> sessions.Base | None:
-    """The base after a turn; None before the first."""
+    """Return the base from which a thread continues after a turn. Return None if `thread` is None or does not
+    have the turn.
+    """
     if thread is None:
         return None
     sums = "SELECT first + messages, before + tokens FROM turn WHERE id = ?"
@@ -61,9 +69,10 @@ def base_at(connection: apsw.Connection, thread: int | None, seq: int) -> sessio
 
 
 def base_of(connection: apsw.Connection, position: sessions.SessionPosition, turn: str) -> sessions.Base:
-    """The base after a turn that the session has, or had before it was cleared; else LedgerError.
+    """Return the base from which a thread continues after a turn of the session, or a turn that it had before
+    it was cleared. Raise LedgerError if it has no such turn.
 
-    A compaction by the provider's server that came with the turn belongs to it.
+    If a provider's server compacted the conversation with this turn, the base is after that compaction.
     """
     name = split_name(turn)
     if name is not None:

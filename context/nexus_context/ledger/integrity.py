@@ -1,10 +1,11 @@
-"""Whether a file is a ledger, and what happens to one that is damaged or lacks acknowledged writes.
+"""Checks whether a file is a ledger, and repairs or sets aside one that is damaged or lacks acknowledged
+writes.
 
-1. The kind of a file is read from its header through SQLite's own file layer: no file is created beside it,
-   and this process loses no lock on it.
+1. The kind of a file is read from its header through SQLite's own file layer, so that no file is created
+   beside it, and this process loses no lock on it.
 2. A damaged index is rebuilt. With any other damage the ledger is set aside unchanged.
-3. Files beside a database are moved before it, so that they never lie beside another one. The witness is
-   moved last: if the process ends in between, the next one still knows that a ledger existed.
+3. Files beside a database are moved before it, so that they never lie beside another database. The witness is
+   moved last: if the process ends in between, the next process still knows that a ledger existed.
 """
 
 import os
@@ -29,7 +30,9 @@ _LOOK = apsw.SQLITE_OPEN_MAIN_DB | apsw.SQLITE_OPEN_READONLY
 
 
 def check_header(path: str) -> None:
-    """LedgerError for a newer ledger or another program's database; apsw.NotADBError for other files."""
+    """Check the header of a file. Raise LedgerError for a newer ledger or another program's database, and
+    apsw.NotADBError for any other file that is not empty.
+    """
     data = _header(path)
     if not data:
         return
@@ -39,7 +42,9 @@ def check_header(path: str) -> None:
 
 
 def check_kind(path: str, application: int, version: int, *, tables: int = 0) -> None:
-    """LedgerError for the header of another program's database or of a newer ledger."""
+    """Raise LedgerError if the values of a header are those of another program's database or of a newer
+    ledger.
+    """
     if application not in (0, APPLICATION) or (not application and (version or tables)):
         raise foreign(path)
     if version > VERSION:
@@ -47,9 +52,10 @@ def check_kind(path: str, application: int, version: int, *, tables: int = 0) ->
 
 
 def repair(path: str, damaged: File | None) -> str | None:
-    """Check a ledger that seems damaged, repair it or set it aside; returns a notice for the user.
+    """Check a ledger that seems damaged, and repair it or set it aside. Return a notice for the user, or None
+    if it is intact.
 
-    `damaged` identifies the file: another file in its place is left alone.
+    `damaged` is the identity of the damaged file. If another file has taken its place, nothing is done.
     """
     with _alone(path):
         if identity(path) != damaged:
@@ -78,9 +84,11 @@ def repair(path: str, damaged: File | None) -> str | None:
 
 
 def set_aside(path: str, damaged: File | None, reason: str | None = None) -> str | None:
-    """Move a damaged ledger away if it is still that file; returns a notice for the user.
+    """Move a damaged ledger away and return a notice for the user. Return None if the file at the path is not
+    the file `damaged` any more.
 
-    `reason`: which acknowledged writes it lacks; this is checked again.
+    `reason` says which acknowledged writes the ledger lacks. If it is not None, that is checked again before
+    the move.
     """
     with _alone(path):
         if identity(path) != damaged or (reason is not None and not _lost(path)):
@@ -89,20 +97,24 @@ def set_aside(path: str, damaged: File | None, reason: str | None = None) -> str
 
 
 def set_aside_remains(path: str) -> str | None:
-    """Move away the files beside a ledger that was emptied or removed."""
+    """Move away the files beside a ledger that was emptied or removed. Return a notice for the user, or None
+    if there is nothing to move.
+    """
     with _alone(path):
         return _set_aside(path, "its file is empty or gone") if witness.emptied(path) else None
 
 
 def wait_for_move(path: str) -> None:
-    """Wait while another process has moved a ledger away to put another one in its place."""
+    """Wait as long as another process has moved a ledger away and not yet put another in its place."""
     if os.path.lexists(f"{path}.lock") and not os.path.lexists(path):
         with _alone(path):
             pass
 
 
 def damage_of(path: str) -> str | None:
-    """The damage of a database without a log, such as a backup; None if intact."""
+    """Return a description of the damage of a database without a log, such as a backup. Return None if it is
+    intact, or if it has a log.
+    """
     if any(os.path.lexists(path + end) for end in BESIDE):
         return None
     flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
@@ -117,9 +129,10 @@ def damage_of(path: str) -> str | None:
 
 
 def accept(path: str, replacement: str | None = None) -> str | None:
-    """Accept the ledger at `path` as complete, or put `replacement` in its place.
+    """Accept the ledger at `path` as complete, or put the file `replacement` in its place.
 
-    Returns where the previous ledger was moved to. OSError if that fails; it then stays in place.
+    Return where the previous ledger was moved to, or None if it was not moved. If OSError is raised, the
+    previous ledger is still in its place.
     """
     os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
     aside = None

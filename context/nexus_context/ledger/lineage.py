@@ -1,7 +1,9 @@
-"""Where the turns and messages of a thread are: ranges of ids in it and in the threads it was forked from.
+"""Finds the turns and messages of a thread: ranges of ids in the thread itself and in the threads from which
+it was forked.
 
-A forked thread adds a segment where its parent's share ends. Finding the segments costs one look-up per fork,
-however many turns there are. A thread is newer than its parent: damage cannot make them a circle.
+A forked thread adds a segment where its parent's share ends. Finding the segments costs one look-up for each
+fork, however many turns there are. A thread is always newer than its parent, so damage cannot make them a
+circle.
 """
 
 from typing import NamedTuple
@@ -25,10 +27,10 @@ SELECT id, key, base_seq, base_messages, end_seq, end_messages FROM way ORDER BY
 
 
 class Segment(NamedTuple):
-    """The part of a thread's history that lies in one thread: itself or an ancestor.
+    """The part of a thread's history that is stored in one thread: in the thread itself or in an ancestor.
 
-    It has the turns with `base_seq` < seq <= `end_seq`, and the messages from the position `base_messages` up
-    to, not including, `end_messages`.
+    It has the turns with `base_seq` < seq <= `end_seq`. It has the messages from the position `base_messages`
+    up to, not including, `end_messages`.
     """
 
     thread: int
@@ -40,19 +42,19 @@ class Segment(NamedTuple):
 
 
 class Range(NamedTuple):
-    """Ids, half-open."""
+    """A range of ids from `first` up to, not including, `end`."""
 
     first: int
     end: int
 
 
 def segments(connection: apsw.Connection, thread: int) -> list[Segment]:
-    """The segments of a thread, oldest first; the last is its own."""
+    """Return the segments of a thread, oldest first. The last one is the thread's own."""
     return [Segment(*row) for row in connection.execute(_WAY, (thread,))]
 
 
 def turn_ranges(lineage: list[Segment], after: int = 0, until: int = PER_THREAD) -> list[Range]:
-    """Ids of the turns with `after` < seq <= `until`, oldest first."""
+    """Return the ranges of ids of the turns with `after` < seq <= `until`, oldest first."""
     ranges = []
     for segment in lineage:
         first_seq, last_seq = max(segment.base_seq, after) + 1, min(segment.end_seq, until)
@@ -64,7 +66,9 @@ def turn_ranges(lineage: list[Segment], after: int = 0, until: int = PER_THREAD)
 
 
 def message_ranges(lineage: list[Segment], start: int = 0, end: int = PER_THREAD) -> list[Range]:
-    """Ids of the messages at the positions from `start` up to, not including, `end`, oldest first."""
+    """Return the ranges of ids of the messages at the positions from `start` up to, not including, `end`,
+    oldest first.
+    """
     ranges = []
     for segment in lineage:
         range_start, range_end = max(segment.base_messages, start), min(segment.end_messages, end)
@@ -76,11 +80,11 @@ def message_ranges(lineage: list[Segment], start: int = 0, end: int = PER_THREAD
 
 
 def turn_name(key: str, seq: int) -> str:
-    """The public id of a turn: the key of its thread, and its number."""
+    """Return the public id of a turn. It consists of the key of its thread and its number."""
     return f"{key}-{seq}"
 
 
 def split_name(turn: str) -> tuple[str, int] | None:
-    """The thread key and number in the public id of a turn; None if it is invalid."""
+    """Return the thread key and the number in the public id of a turn. Return None if the id is invalid."""
     key, _, seq = turn.rpartition("-")
     return (key, int(seq)) if key and seq.isascii() and seq.isdigit() and len(seq) < 12 else None

@@ -1,4 +1,4 @@
-"""Where the ledger is, and how it names a folder; nothing is opened.
+"""Determines the path of the ledger and the ledger's name of a folder, without opening a file.
 
 The path is the configured one, with `~/` for the user's home directory, else $NEXUS_STATE/ledger.db, else
 nexus/ledger.db in the system's directory for user state.
@@ -14,22 +14,24 @@ NAME = "ledger.db"
 
 
 def workspace_of(folder: str) -> str:
-    """The ledger's name of a folder: its absolute real path, as valid text.
+    """Return the ledger's name of a folder: its absolute real path, as valid text.
 
-    Raises ValueError for a path that no folder can have.
+    Raise ValueError for a path that no folder can have.
     """
     return os.fsencode(os.path.realpath(folder)).decode("utf-8", "backslashreplace")
 
 
 def place(path: str | None, environ: Mapping[str, str]) -> str:
-    """Absolute path of the ledger. NoStateDirectoryError if nothing says where it is."""
+    """Return the absolute path of the ledger. Raise NoStateDirectoryError if neither a setting nor the
+    environment says where it is.
+    """
     if path is not None:
         return _configured_path(path, environ)
     return os.path.join(environ.get("NEXUS_STATE") or state_directory(environ), NAME)
 
 
 def is_there(path: str | None, environ: Mapping[str, str]) -> bool:
-    """Whether there is a file at the ledger's place."""
+    """Whether there is a file at the ledger's path."""
     try:
         return os.path.lexists(place(path, environ))
     except NoStateDirectoryError:

@@ -1,10 +1,11 @@
-"""A session as Markdown for people; nothing is left out.
+"""Renders a session as Markdown for people, with everything that it has.
 
 1. The session is a first-level heading, a turn a second-level one, each message (its role) a third-level one.
 2. Text stays unchanged. Text that could affect the page (headings, HTML, an unclosed fence) is quoted: every
    line begins with `> `.
 3. Tool calls, results and anything but text are fenced; a fence is longer than any fence in its content.
-4. A compaction is a turn with its summary that lists the messages it keeps; an undo names what it takes back.
+4. A compaction is a turn with its summary and a list of the messages that it keeps. An undo names the
+   compaction that it takes back.
 """
 
 import re
@@ -28,7 +29,9 @@ _HTML = re.compile(r"(?:^|\r) {0,3}<", re.MULTILINE)
 
 
 def pieces(session: str, turns: Iterable[Turn], origin: SessionOrigin | None = None) -> Iterator[str]:
-    """The page in pieces."""
+    """Yield the page in pieces. `origin` is the session of another assistant that this session was kept from,
+    if any.
+    """
     yield f"# {_inline(session)}\n"
     if origin is not None:
         yield f"\nKept from {_inline(origin.assistant)}: {_inline(origin.id)} ({_inline(origin.path)})\n"
@@ -37,7 +40,7 @@ def pieces(session: str, turns: Iterable[Turn], origin: SessionOrigin | None = N
 
 
 def fenced(text: str, language: str = "") -> str:
-    """Text in a fence that nothing in it can close."""
+    """Return a text in a fence that nothing in the text can close."""
     longest = max((len(run) for run in _BACKTICKS.findall(text)), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{fence}{language}\n{text}\n{fence}\n"

@@ -1,4 +1,5 @@
-"""The schema and its versions: `schema/NNNN.sql` brings a ledger from the version before to NNNN.
+"""Brings ledgers to the newest version of the schema: `schema/NNNN.sql` changes a ledger from the version
+before to NNNN.
 
 A ledger's version is its `PRAGMA user_version`. All steps that are missing are one transaction.
 """
@@ -22,7 +23,9 @@ def version_of(connection: apsw.Connection) -> int:
 
 
 def migrate(connection: apsw.Connection) -> bool:
-    """Bring a ledger to VERSION; returns whether it was older. Another process may do so meanwhile."""
+    """Bring a ledger to VERSION. Return whether it was older, even if another process has brought it there
+    meanwhile.
+    """
     if version_of(connection) >= VERSION:
         return False
     connection.create_scalar_function("casefold", _casefold, 1)

@@ -1,11 +1,14 @@
-"""Sessions of other assistants in the ledger: which are mirrored, and new turns of them.
+"""Keeps copies of the sessions of other assistants in the ledger, and adds their new turns.
 
-1. A session of a program is known by the program and its id: it is mirrored once, whatever its file is
-   called.
-2. What others write to a mirrored session stays there. What its program writes afterwards goes to a fork.
-3. A session that the user deleted is not mirrored again.
-4. Much text is indexed without merging what the index has already; later writes do that bit by bit.
-5. A writer says what it saw. If somebody else has written since, nothing is written, and it looks again.
+1. A session of another assistant is identified by the assistant and the id that its program gave it. So it is
+   copied once, even if its file is renamed.
+2. If another program has written to such a copy, its turns stay there, and what the assistant writes
+   afterwards goes to a fork.
+3. If the user deletes such a copy, the session is not copied again.
+4. A large amount of text is indexed without merging it with the existing index. Later writes merge it step by
+   step.
+5. A writer passes what it read before. If the ledger has changed since, nothing is written, and the writer
+   must read again.
 """
 
 from collections.abc import Iterable, Sequence
@@ -41,7 +44,7 @@ _PUT_FILE = "INSERT OR REPLACE INTO mirror_file (path, stamp, progress) VALUES (
 
 
 def list_files(connection: apsw.Connection) -> dict[str, MirroredFile]:
-    """How far each file was read, by path."""
+    """Return how far each file was read: path → stamp and progress."""
     rows = connection.execute("SELECT path, stamp, progress FROM mirror_file")
     return {
         path: MirroredFile(path, tuple(decode_as(stamp, list[int])), progress)
@@ -50,7 +53,9 @@ def list_files(connection: apsw.Connection) -> dict[str, MirroredFile]:
 
 
 def find(connection: apsw.Connection, assistant: str, program_id: str) -> MirroredSession | None:
-    """What there is of a session of another assistant."""
+    """Return the ledger's copy of a session of another assistant. Return None if the session was never
+    copied.
+    """
     columns = row(connection, _MIRRORED, assistant, program_id)
     if columns is None:
         return None
@@ -67,7 +72,9 @@ def find(connection: apsw.Connection, assistant: str, program_id: str) -> Mirror
 
 
 def list_imported(connection: apsw.Connection) -> dict[str, tuple[str, str]]:
-    """Sessions that were imported from files and are not mirrored: workspace and name, by program's id."""
+    """Return the sessions that were imported from files and are not copies of this kind: the program's id →
+    workspace and name.
+    """
     imported: dict[str, tuple[str, str]] = {}
     for workspace, name, text in connection.execute(_IMPORTED):
         program_id = value_of(text).get("id")
@@ -77,7 +84,9 @@ def list_imported(connection: apsw.Connection) -> dict[str, tuple[str, str]]:
 
 
 def write(connection: apsw.Connection, changes: Sequence[MirrorTurns], files: Iterable[MirroredFile]) -> None:
-    """Write new turns and how far files were read. HeadMovedError if somebody has written meanwhile."""
+    """Write new turns, and how far files were read. Raise HeadMovedError if another program has written to
+    one of the sessions meanwhile.
+    """
     messages = (message for change in changes for turn in change.turns for message in turn.messages)
     is_much = sum(message.tokens for message in messages) > MUCH
     if is_much:

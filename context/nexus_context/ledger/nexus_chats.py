@@ -1,4 +1,4 @@
-"""When somebody last talked with Nexus itself in a folder, without opening a ledger."""
+"""Finds when a user last talked with Nexus itself in a folder, without opening the ledger for writing."""
 
 from collections.abc import Mapping
 from contextlib import closing
@@ -24,10 +24,11 @@ AND ifnull(turn.event, '') NOT LIKE '{"type":"import"%'
 
 
 def last_nexus_turn(path: str | None, environ: Mapping[str, str], folder: str) -> str | None:
-    """The time (ISO 8601, UTC) of the last turn of a chat with Nexus in a folder, or inside it.
+    """Return the time (ISO 8601, UTC) of the last turn of a chat with Nexus in a folder, or in a folder
+    inside it. Return None if there was no chat, or if the ledger is missing or cannot be read now.
 
-    Conversations of other programs that the ledger keeps count once they go on here. `path` is the setting
-    `ledger.path`. None if there was no chat, or if the ledger is not there or cannot be read now.
+    Conversations of other programs count only if they were continued in Nexus. `path` is the setting
+    `ledger.path`.
     """
     try:
         location, workspace = place(path, environ), workspace_of(folder)

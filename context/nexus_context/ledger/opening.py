@@ -1,9 +1,9 @@
-"""Opening a ledger: its path, its permissions, its state.
+"""Opens a ledger: finds its path, checks its permissions, and repairs or replaces it if necessary.
 
 1. The path is that of `location`.
 2. A ledger of a newer version, or another program's database, is refused and left unchanged.
-3. A damaged ledger is set aside with all its files, and a new one is started. So is one that lacks
-   acknowledged writes: emptied, older than its witness says, or another one.
+3. A damaged ledger is set aside with all its files, and a new one is created. The same is done with a ledger
+   that lacks acknowledged writes: it was emptied, is older than its witness says, or is another ledger.
 4. A file that another program changed while it was closed is verified for at most LOOK seconds.
 5. If nothing can be written, the ledger is in memory, with a copy of what can be read.
 """
@@ -150,7 +150,7 @@ RETRY_S = 5.0
 
 
 def opened(path: str | None, environ: Mapping[str, str] | None) -> Ledger:
-    """As `nexus_context.ledger.open_ledger`."""
+    """Do the same as `nexus_context.ledger.open_ledger`."""
     try:
         where = place(path, os.environ if environ is None else environ)
     except NoStateDirectoryError as error:
@@ -174,9 +174,10 @@ def opened(path: str | None, environ: Mapping[str, str] | None) -> Ledger:
 def accept(
     path: str | None, environ: Mapping[str, str], replacement: str | None = None
 ) -> tuple[str, str | None]:
-    """Accept the ledger in its place as complete, or put another file there.
+    """Accept the ledger in its place as complete, or put the file `replacement` there.
 
-    Returns the path of the ledger, and where the previous one was moved to. LedgerError if that fails.
+    Return the path of the ledger, and where the previous one was moved to, or None if it was not moved. Raise
+    LedgerError if that fails.
     """
     where = place(path, environ)
     if replacement is not None and os.path.realpath(replacement) == os.path.realpath(where):
@@ -208,7 +209,7 @@ def accept(
 
 
 def in_memory() -> Ledger:
-    """An empty ledger that is gone when it is closed."""
+    """Create an empty ledger in memory, which is gone when it is closed."""
     return _volatile("", "Nothing is stored.")
 
 
@@ -405,7 +406,9 @@ def _fill(connection: apsw.Connection) -> bool:
 
 
 def write_file(connection: apsw.Connection, path: str) -> bool:
-    """Write a database to a path where there is none; False if another process was faster."""
+    """Write a database to a path at which there is no file. Return False if another process wrote a file
+    there first.
+    """
     os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
     fresh = f"{path}.{os.getpid()}"
     os.close(os.open(fresh, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
@@ -427,9 +430,10 @@ def write_file(connection: apsw.Connection, path: str) -> bool:
 
 
 def copy_to_memory(path: str, into: apsw.Connection) -> str | None:
-    """Copy what can be read of a ledger into an empty database; returns a notice for the user.
+    """Copy what can be read of a ledger into an empty database. Return a notice for the user, or None if the
+    ledger is empty or missing.
 
-    LedgerError for a newer ledger or another program's database.
+    Raise LedgerError for a newer ledger or another program's database.
     """
     claim = witness.claim(path)  # before the ledger: others may write in between
     if witness.emptied(path):
@@ -456,7 +460,9 @@ def copy_to_memory(path: str, into: apsw.Connection) -> str | None:
 
 
 def copy_database(path: str, into: apsw.Connection) -> None:
-    """Copy a ledger, with its log, into an empty database; LedgerError for a newer or another program's."""
+    """Copy a ledger with its log into an empty database. Raise LedgerError for a newer ledger or another
+    program's database.
+    """
     try:
         source = apsw.Connection(f"file:{quote(path)}?mode=ro", flags=_URI)
         _backup(path, source, into)

@@ -1,4 +1,4 @@
-"""The index of parts of words, for scripts without spaces between words.
+"""Indexes parts of words, for scripts without spaces between words.
 
 Text is split so that every part of a run can be found (`split_runs`, `phrase`):
 
@@ -56,12 +56,12 @@ _RUN = re.compile(f"[{_SCRIPTS}]+")
 
 
 def is_whole(connection: apsw.Connection) -> bool:
-    """Whether the index has all messages that belong into it."""
+    """Whether the index has all messages that belong in it."""
     return not value(connection, _BELOW)
 
 
 def fill(connection: apsw.Connection) -> bool:
-    """Take one step in the caller's transaction; returns whether there is more to do."""
+    """Index some more messages in the caller's transaction. Return whether there are more to index."""
     next_below = value(connection, _BELOW)
     if not next_below:
         return False
@@ -83,14 +83,14 @@ def fill(connection: apsw.Connection) -> bool:
 
 
 def fill_for(seconds: float, step: Callable[[], bool]) -> None:
-    """Take steps until everything is done or the time is up."""
+    """Call `step` until it returns False or the time is up."""
     until = time.monotonic() + seconds
     while step() and time.monotonic() < until:
         pass
 
 
 def fill_anew(connection: apsw.Connection) -> None:
-    """Rebuild the index in the caller's transaction."""
+    """Rebuild the whole index in the caller's transaction."""
     connection.execute("INSERT INTO part (part) VALUES ('delete-all')")
     connection.execute("UPDATE part_missing SET below = (SELECT ifnull(max(id) + 1, 0) FROM message)")
     while fill(connection):
@@ -98,21 +98,23 @@ def fill_anew(connection: apsw.Connection) -> None:
 
 
 def split_runs(text: str) -> str | None:
-    """The index entry of a message; None if it has no run."""
+    """Return the text of a message as it is indexed. Return None if it has no run."""
     if text.isascii() or _RUN.search(text) is None:
         return None
     return _RUN.sub(lambda run: f" {_pairs(run[0], is_last=True)} ", unicodedata.normalize("NFKC", text))
 
 
 def phrase(text: str) -> tuple[str, bool]:
-    """The search phrase for a part of a message, and whether its last word is a prefix."""
+    """Return the search phrase for a part of a message. Also return whether the last word of the phrase is a
+    prefix.
+    """
     normal = unicodedata.normalize("NFKC", text).replace('"', " ")
     pieces = _RUN.sub(lambda run: f" {_pairs(run[0], is_last=run.end() < len(normal))} ", normal)
     return pieces.strip(), bool(_RUN.search(normal[-1:])) and not _RUN.search(normal[-2:-1])
 
 
 def from_bytes(data: bytes) -> str | None:
-    """As `split_runs`, for UTF-8 that may be damaged."""
+    """Do the same as `split_runs` for UTF-8 that may be damaged."""
     return None if data.isascii() else split_runs(data.decode(errors="replace"))
 
 

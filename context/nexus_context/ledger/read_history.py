@@ -1,9 +1,9 @@
-"""Reads histories, turns, new messages and receipts from the ranges of a thread.
+"""Reads histories, turns, new messages and receipts of a thread.
 
-1. A history is the summary in force, the messages kept beside it, and all messages of queries after it;
-   without a compaction, all messages of queries.
-2. With a limit only both ends are read; the size of the gap follows from sums that turns carry. Neither end
-   is much longer than the limit, whatever the conversation looks like.
+1. A history is the summary of the compaction in force, the messages that it keeps, and all messages of
+   queries after it. Without a compaction, it is all messages of queries.
+2. With a limit, only both ends of the history are read. The size of the gap between them is computed from
+   sums that turns carry. Neither end is much longer than the limit, whatever the conversation looks like.
 3. A receipt is found by the id of its compaction, even after its session was renamed.
 """
 
@@ -136,7 +136,9 @@ def history(
 
 
 def current_lineage(connection: apsw.Connection, position: SessionPosition) -> list[Segment]:
-    """The segments of a session's thread. DamagedError if the thread has more turns than its row says."""
+    """Return the segments of a session's thread. Raise DamagedError if the thread has more turns than its row
+    says.
+    """
     behind = (position.thread << SHIFT) + position.seq, (position.thread + 1) << SHIFT
     if value(connection, "SELECT 1 FROM turn WHERE id > ? AND id < ? LIMIT 1", *behind):
         raise DamagedError(f"it has {position.seq} turns, but more exist")
@@ -172,7 +174,7 @@ def frozen(connection: apsw.Connection, workspace: str, session: str) -> str | N
 
 
 def turns(connection: apsw.Connection, lineage: list[Segment], after: int, until: int) -> list[Turn]:
-    """The turns with `after` < seq <= `until`."""
+    """Return the turns with `after` < seq <= `until`, oldest first."""
     rows = [
         columns for ids in turn_ranges(lineage, after, until) for columns in connection.execute(_TURNS, ids)
     ]
@@ -354,9 +356,10 @@ def _turn(columns: tuple[Any, ...], key: str, messages: list[_TurnMessage], *, p
 def receipt(
     connection: apsw.Connection, workspace: str, session: str, compaction: str | None
 ) -> StoredReceipt:
-    """The receipt of a compaction, by default the last one of the session.
+    """Return the receipt of a compaction, or of the session's last one if `compaction` is None.
 
-    If the session does not have the compaction, the other sessions of the workspace are searched.
+    If the session does not have the compaction, the other sessions of the workspace are searched. Raise
+    LedgerError, code `unknown-compaction`, if no session has it.
     """
     if compaction is None:
         session_position = sessions.require(connection, workspace, session)

@@ -1,9 +1,9 @@
-"""What a ledger stores and returns: sessions, turns, messages, compactions, direct messages, agents.
+"""Defines what a ledger stores and returns: sessions, turns, messages, compactions, direct messages, agents.
 
-A *session* has a name in a workspace and a current *thread*. A thread is a sequence of *turns*; a forked one
-continues after turns that it shares with another. Turns and messages of a thread, shared ones included, are
-numbered without gaps: the `seq` of a turn from 1, the `position` of a message from 0. These numbers define
-the order, never a clock.
+A *session* has a name in a workspace and a current *thread*. A thread is a sequence of *turns*. A forked
+thread shares the first turns of another thread and continues after them. Turns and messages of a thread,
+including shared ones, are numbered without gaps: the `seq` of a turn from 1, the `position` of a message from
+0. These numbers define the order; times never do.
 """
 
 from collections.abc import Iterable, Mapping
@@ -24,7 +24,9 @@ Ranges = tuple[tuple[int, int], ...]
 
 
 class Head(msgspec.Struct, frozen=True):
-    """The end of a thread. `messages` is also the position of the next one."""
+    """The end of a thread. `messages` is the number of its messages, and so the position of the next
+    message.
+    """
 
     thread: str
     turn: str | None = None  # the last one; None if there is none
@@ -34,10 +36,11 @@ class Head(msgspec.Struct, frozen=True):
 
 
 class SessionOrigin(msgspec.Struct, frozen=True):
-    """Which session of another assistant a session was kept from.
+    """The session of another assistant from which a session of the ledger was copied.
 
-    `id` is that of its program, `path` the file that had it. `parent`: of a sub-agent, the id of the session
-    that started it. `parent_session` is the name of what was kept of that one, if anything was.
+    `id` is the id that the assistant's program gave the session, and `path` is the file that had it. For a
+    sub-agent, `parent` is the id of the session that started it. `parent_session` is the name of the ledger's
+    copy of that session, if there is one.
     """
 
     assistant: str
@@ -48,7 +51,7 @@ class SessionOrigin(msgspec.Struct, frozen=True):
 
 
 class Session(msgspec.Struct, frozen=True):
-    """One session; its head is that of its current thread and counts shared turns."""
+    """One session. `head` is the end of its current thread, and counts shared turns, too."""
 
     workspace: str  # absolute real path of the folder
     name: str
@@ -65,14 +68,14 @@ class Session(msgspec.Struct, frozen=True):
 
 
 class SessionOptions(msgspec.Struct, frozen=True):
-    """The model that the user picked for a session, and what is sent besides the conversation."""
+    """The model that the user picked for a session, and what is sent beside the conversation."""
 
     choice: ModelChoice = ModelChoice()
     besides: Any = None  # JSON
 
 
 class Counted(msgspec.Struct, frozen=True, gc=False):
-    """A message with its tokens, by the counter that the turn names."""
+    """A message with its number of tokens, by the counter that the turn names."""
 
     message: Message
     tokens: int
@@ -81,9 +84,9 @@ class Counted(msgspec.Struct, frozen=True, gc=False):
 class TurnFacts(msgspec.Struct, frozen=True, kw_only=True):
     """How a turn was made, and how it ended.
 
-    `permissions` is what the agent was granted, or only the level in turns of earlier versions. `context` is
+    `permissions` is what the agent was granted; turns of earlier versions have only the level. `context` is
     the `context_json` of the seed: what the system prompt and the user's message were made of. `outcome` is
-    None where no provider said anything.
+    None if no provider said anything about the turn.
     """
 
     model: str | None = None
@@ -96,9 +99,9 @@ class TurnFacts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ServerCompaction(msgspec.Struct, frozen=True):
-    """A compaction by a provider's server, which came with an answer of a turn.
+    """A compaction that a provider's server made in an answer of a turn.
 
-    Behind the turn, the history is the summary, then the last `kept` messages of the turn.
+    After the turn, the history consists of the summary and the last `kept` messages of the turn.
     """
 
     id: str
@@ -109,12 +112,16 @@ class ServerCompaction(msgspec.Struct, frozen=True):
 class NewTurn(TurnFacts, frozen=True, kw_only=True):
     """One turn to be appended.
 
-    `key`: appending the same key to the same session again does nothing. `parent`: the last turn that the
-    writer saw; if another has been appended since, the new turn goes to a fork. UNSET: append at the head.
-    `opening`: precedes the messages if the thread is empty; `options`: those of the session from now on,
-    None: unchanged. `frozen`: the prompt and tools that the session's requests begin with after this turn, as
-    JSON; None: they are rendered anew; UNSET: unchanged. `compaction` follows the turn at once: both are
-    written, or none. Only `append` uses these four. `report`: what the provider counted of its last request.
+    `key`: if the same key was appended to the same session before, nothing is written. `parent` is the last
+    turn that the writer saw. If another turn has been appended since, the new turn goes to a fork; if
+    `parent` is UNSET, it is always appended at the end. `opening` is a message that precedes the others if
+    the thread is empty. `options` are the session's options from now on, or None if they do not change.
+
+    `frozen` is the prompt and tools, as JSON, with which the session's requests begin after this turn. None
+    renders them anew, and UNSET leaves them unchanged. `compaction` follows the turn at once: both are
+    written, or neither. If `extends` is the present end of the session, the messages extend its last turn.
+    Only `append` uses `parent`, `opening`, `options`, `frozen`, `compaction` and `extends`. `report` has what
+    the provider counted for the turn's last request.
     """
 
     messages: tuple[Counted, ...]
@@ -131,9 +138,11 @@ class NewTurn(TurnFacts, frozen=True, kw_only=True):
 
 
 class NewCompaction(msgspec.Struct, frozen=True, kw_only=True):
-    """A compaction: from now on the history is the summary, then the messages at `kept`, then what follows.
+    """A compaction. From now on the history is the summary, then the messages at the positions `kept`, then
+    what follows.
 
-    Messages appended after the turn `seq` are kept as well, and those that extended it since.
+    Messages that were appended after the turn `seq`, and messages that have extended it since, are kept as
+    well.
     """
 
     id: str
@@ -147,9 +156,10 @@ class NewCompaction(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Appended(msgspec.Struct, frozen=True):
-    """The result of an append. `before` is the head before it, `head` the one after it.
+    """The result of an append. `before` is the head of the thread before it, and `head` the one after it.
 
-    If a compaction by the provider's server followed `turn`, `head` is behind that, unless it is `repeated`.
+    If a compaction by the provider's server followed `turn`, `head` is after that compaction, unless the
+    append is `repeated`.
     """
 
     session: str
@@ -161,7 +171,7 @@ class Appended(msgspec.Struct, frozen=True):
 
 
 class StoredMessage(msgspec.Struct, frozen=True, gc=False):
-    """A message with its position and tokens."""
+    """A message with its position, its number of tokens, and the name of the counter that counted them."""
 
     position: int
     tokens: int
@@ -170,10 +180,11 @@ class StoredMessage(msgspec.Struct, frozen=True, gc=False):
 
 
 class StoredState(msgspec.Struct, frozen=True):
-    """A session at one moment, without its messages. `parameters` are those of the model.
+    """A session at one moment, without its messages. `parameters` are model parameters: name → value.
 
-    `frozen` is what its requests begin with (`NewTurn.frozen`); None: the next one is rendered anew. `anchor`
-    is the newest report of a provider that later requests contain.
+    `frozen` is the prompt and tools with which its requests begin (`NewTurn.frozen`), or None if the next
+    request renders them anew. `anchor` is the newest provider's report about a request that later requests
+    contain.
     """
 
     head: Head
@@ -183,11 +194,11 @@ class StoredState(msgspec.Struct, frozen=True):
 
 
 class StoredHistory(msgspec.Struct, frozen=True):
-    """The messages for the next request: everything since the latest compaction, or only the end of it.
+    """The messages for the next request: all since the latest compaction, or only both ends of them.
 
-    `messages` are in the order of sending: the summary, what was kept, what followed. With a limit,
-    `gap_messages` messages of `gap_tokens` tokens are left out between the first `lead` of `messages` and the
-    rest.
+    `messages` are in the order of sending: the summary, what was kept beside it, and what followed. If a
+    limit was set, `gap_messages` messages of `gap_tokens` tokens are missing after the first `lead` of
+    `messages`.
     """
 
     head: Head
@@ -201,9 +212,10 @@ class StoredHistory(msgspec.Struct, frozen=True):
 
 
 class Turn(TurnFacts, frozen=True, kw_only=True):
-    """One turn of a thread with everything in it: for export, lists, memory. `parent` is the turn before.
+    """One complete turn of a thread, for exports, lists and memory. `parent` is the id of the turn before it.
 
-    `first` is the position of its first message. The last turn of a thread may get more messages.
+    `first` is the position of its first message. If it is the last turn of its thread, it may still get more
+    messages.
     """
 
     id: str
@@ -225,12 +237,12 @@ _FACTS = tuple(field.name for field in msgspec.structs.fields(TurnFacts))
 
 
 def turn_facts(turn: TurnFacts) -> dict[str, Any]:
-    """The facts of a turn, as arguments for another one."""
+    """Return the facts of a turn as keyword arguments for another turn."""
     return {name: getattr(turn, name) for name in _FACTS}
 
 
 def as_new_turn(turn: Turn, counts: Iterable[int]) -> NewTurn:
-    """The content of a turn, to be written again with these token counts of its messages."""
+    """Return the content of a turn as a new turn to be written. `counts` are the tokens of its messages."""
     return NewTurn(
         messages=tuple(map(Counted, turn.messages, counts)),
         counter=turn.counter,
@@ -242,9 +254,9 @@ def as_new_turn(turn: Turn, counts: Iterable[int]) -> NewTurn:
 class MirroredSession(msgspec.Struct, frozen=True):
     """The ledger's copy of a session of another assistant.
 
-    `session` is its name; None: the user deleted it. `turn` is the last one that its program wrote, `head`
-    the end of the session, where others may have written since. `is_reported`: its usages have been compared
-    with our counts.
+    `session` is the copy's name, or None if the user deleted it. `turn` is the last turn that the assistant
+    wrote. `head` is the end of the copy, to which other programs may have written since. `is_reported` is
+    true if the provider's counts in the session have been compared with ours.
     """
 
     origin: SessionOrigin
@@ -258,9 +270,9 @@ class MirroredSession(msgspec.Struct, frozen=True):
 class MirrorTurns(msgspec.Struct, frozen=True, kw_only=True):
     """New turns of a session of another assistant.
 
-    They go to a new session called `name`; or, with `after`, behind the head that the writer saw; or, with
-    `base`, to a fork that shares the turns of `after` up to that one. `existing` is what the writer found in
-    the ledger, whatever it does with it.
+    They go to a new session called `name`. If `after` is set, they are appended to that copy, at the end that
+    the writer saw. If `base` is set, too, they go to a fork that shares the turns of `after` up to `base`.
+    `existing` is what the writer found in the ledger; if that has changed, nothing is written.
     """
 
     origin: SessionOrigin
@@ -275,7 +287,9 @@ class MirrorTurns(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MirroredFile(msgspec.Struct, frozen=True):
-    """How far a file of another assistant was read: its stamp then, and what its reader noted, as JSON."""
+    """How far a file of another assistant was read. `stamp` is the file's stamp at that time, and `progress`
+    what its reader noted, as JSON.
+    """
 
     path: str
     stamp: tuple[int, ...]
@@ -283,7 +297,9 @@ class MirroredFile(msgspec.Struct, frozen=True):
 
 
 class ExcerptTurn(msgspec.Struct, frozen=True, kw_only=True):
-    """One turn of an excerpt: `messages` messages from the position `first` on; `stored` are on the page."""
+    """One turn of an excerpt. It has `messages` messages, from the position `first` on; those in `stored` are
+    on the page.
+    """
 
     id: str
     seq: int
@@ -301,7 +317,9 @@ class ExcerptTurn(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Excerpt(msgspec.Struct, frozen=True):
-    """The messages of a thread from the position `first` up to, not including, `end`, in their turns."""
+    """A page of a thread: the messages from the position `first` up to, not including, `end`, in their
+    turns.
+    """
 
     thread: str
     current: bool  # false: the session was cleared since
@@ -314,7 +332,7 @@ class Excerpt(msgspec.Struct, frozen=True):
 
 
 class StoredReceipt(msgspec.Struct, frozen=True):
-    """The receipt of a compaction, as stored."""
+    """The receipt of a compaction, as it is stored."""
 
     session: str  # that holds the compaction
     receipt: Any  # JSON
@@ -322,7 +340,7 @@ class StoredReceipt(msgspec.Struct, frozen=True):
 
 
 class Hit(msgspec.Struct, frozen=True):
-    """A match of a search. `snippet` marks the matching words."""
+    """A message that a search found. The matching words are marked in `snippet`."""
 
     workspace: str
     session: str
@@ -336,7 +354,7 @@ class Hit(msgspec.Struct, frozen=True):
 
 
 class DirectMessage(msgspec.Struct, frozen=True, kw_only=True):
-    """A message from one agent to another (`node.message`), in one workspace."""
+    """A message from one agent to another in the same workspace (`node.message`)."""
 
     id: str
     workspace: str
@@ -353,7 +371,9 @@ class DirectMessage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NewAgent(msgspec.Struct, frozen=True):
-    """An agent to store. `parent` None: the folder's own agent; `most`: limit of running agents."""
+    """An agent to store. If `parent` is None, it is the folder's own agent. `most` limits the number of
+    running agents.
+    """
 
     name: str
     parent: str | None
@@ -362,7 +382,7 @@ class NewAgent(msgspec.Struct, frozen=True):
 
 
 class LiveAgent(msgspec.Struct, frozen=True):
-    """A running agent. `number` is unique, even if the name is reused."""
+    """A running agent. Its `number` is unique, even if its name is used again later."""
 
     number: int
     name: str
@@ -372,7 +392,9 @@ class LiveAgent(msgspec.Struct, frozen=True):
 
 
 class Verified(msgspec.Struct, frozen=True):
-    """The result of verifying a session's chain. `broken` is the first damaged turn."""
+    """The result of verifying a session's chain. `broken` is the number of the first damaged turn, or None if
+    there is none.
+    """
 
     workspace: str
     session: str
@@ -384,7 +406,8 @@ class Verified(msgspec.Struct, frozen=True):
 class Verification(msgspec.Struct, frozen=True):
     """The result of verifying a whole ledger. `damage` is the report of SQLite's own check.
 
-    `unchained` turns were written before chains existed: only their messages have checksums.
+    `unchained` is the number of turns that were written before chains existed. Only their messages have
+    checksums.
     """
 
     sessions: tuple[Verified, ...]

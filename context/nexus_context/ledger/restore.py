@@ -1,12 +1,13 @@
-"""Puts a backup in the ledger's place, and says which turns it does not have.
+"""Puts a backup in the ledger's place, and reports which turns the backup does not have.
 
-1. The backup stays: a verified copy of it is put in place (`opening.accept`), and the ledger that was there
-   is moved, whole, beside it. Processes that have the ledger open notice that and reopen it.
-2. The copy counts its writes from beyond the last acknowledged one, so that a witness that another process
-   writes in that moment does not call it older.
-3. What is missing is found by comparing with the ledger that was there, once it is moved and nobody writes to
-   it any more, and, if that one was begun anew after damage, with the newest one that was set aside; turns
-   are the same if their sums are. Of a ledger that cannot be read, its witness says how many writes it had.
+1. The backup stays. A verified copy of it is put in place (`opening.accept`), and the previous ledger is
+   moved, whole, beside it. Processes that have the ledger open notice that and reopen it.
+2. The numbers of the copy's writes begin beyond the last acknowledged write. So the copy does not look older
+   than a witness that another process writes at that moment.
+3. Missing turns are found by comparing the copy with the previous ledger, once that is moved and no longer
+   written. If the previous ledger was begun anew after damage, the newest ledger that was set aside is
+   compared, too. Turns are the same if their sums are. If a ledger cannot be read, its witness says how many
+   writes it had.
 """
 
 import os
@@ -38,7 +39,7 @@ ORDER BY session.changed DESC
 
 
 class MissingTurns(msgspec.Struct, frozen=True):
-    """Turns of a session, from `first` to `last`, that a backup does not have."""
+    """The turns of a session, from `first` to `last`, that a backup does not have."""
 
     workspace: str
     session: str
@@ -47,10 +48,11 @@ class MissingTurns(msgspec.Struct, frozen=True):
 
 
 class Restored(msgspec.Struct, frozen=True):
-    """The result of a restore: the backup that was used, and the writes that it does not have.
+    """The result of a restore: the backup that was used, and the turns that it does not have.
 
-    `previous` is where the ledger before it was moved to. `unread` are ledgers that could not be compared,
-    each with the number of writes that were acknowledged since the backup; None if that is unknown.
+    `previous` is where the previous ledger was moved to. `unread` are the paths of ledgers that could not be
+    compared, each with the number of writes that were acknowledged since the backup, or None if that is
+    unknown.
     """
 
     location: str
@@ -70,9 +72,11 @@ class _Copied(NamedTuple):
 
 
 def restore(path: str | None, environ: Mapping[str, str], chosen: str | None = None) -> Restored:
-    """Restore a backup: that of the day `chosen`, the file at that absolute path, or the newest intact one.
+    """Restore a backup. `chosen` is the backup's day or its absolute path; if it is None, the newest intact
+    backup is used.
 
-    LedgerError if there is none, it is damaged, or it cannot be put in place; then nothing was changed.
+    Raise LedgerError if there is no such backup, it is damaged, or it cannot be put in place. Then nothing
+    was changed.
     """
     location = place(path, environ)
     fresh = f"{location}.restoring-{os.getpid()}-{secrets.token_hex(4)}"

@@ -1,10 +1,10 @@
-"""Messages and other values as columns of a row, and back; the first row of a result.
+"""Converts messages and other values to columns of a row and back, and reads the first row of a result.
 
 1. The text of a message is stored once: if its content is text, it is the beginning of the column `said`, and
    `data` is the JSON of the rest, if any.
-2. What comes back equals what went in, but for half surrogate pairs, in whose place is U+FFFD: also where an
-   earlier version has written one. Values that msgspec does not round-trip (NaN) are written by Python's own
-   JSON.
+2. A value that is read equals the value that was written, except that half surrogate pairs become U+FFFD.
+   This holds also for those that an earlier version has written. Values that msgspec does not round-trip
+   (NaN) are written by Python's own JSON module.
 3. A row has a checksum: SQLite does not notice a changed text.
 """
 
@@ -34,7 +34,7 @@ _NO_COUNTER = {0: ""}
 
 
 class DamagedError(ValueError):
-    """A row that is not what was written."""
+    """A row differs from what was written."""
 
 
 class MessageRow(NamedTuple):
@@ -58,7 +58,7 @@ FROM message WHERE id >= ? AND id < ?
 
 
 def row_of(message: Message, number: int, turn: int, tokens: int) -> MessageRow:
-    """A message as columns. TypeError or ValueError if it is not JSON or not a message."""
+    """Convert a message to columns. Raise TypeError or ValueError if it is not JSON or not a message."""
     role, length, text, data = _texts(whole_message(message))
     crc = crc32(text.encode(), number + turn + tokens + (length or 0))  # only the last 32 bits count
     if data is not None:
@@ -76,7 +76,7 @@ def row_of(message: Message, number: int, turn: int, tokens: int) -> MessageRow:
 
 
 def unwritable(message: Message) -> str | None:
-    """Why a message cannot be written, as the end of a sentence; None if it can."""
+    """Return why a message cannot be written, as the end of a sentence. Return None if it can."""
     try:
         row_of(message, 0, 0, 0)
     except RecursionError:
@@ -87,12 +87,14 @@ def unwritable(message: Message) -> str | None:
 
 
 def message_of(row: tuple[Any, ...]) -> Message:
-    """The message of a row of SELECTED. Raises DamagedError if the row is not what was written."""
+    """Convert a row of SELECTED to a message. Raise DamagedError if the row differs from what was written."""
     return read_messages(((*row[:8], 0),), _NO_COUNTER)[0].message
 
 
 def read_messages(rows: Iterable[tuple[Any, ...]], counters: Mapping[int, str]) -> list[StoredMessage]:
-    """The messages of rows of SELECTED; `counters` by number. DamagedError for a changed row."""
+    """Convert rows of SELECTED to messages. `counters` maps numbers to names; raise DamagedError if a row
+    differs from what was written.
+    """
     messages: list[StoredMessage] = []
     # one loop: somebody waits while long histories are read
     for number, turn, role, tokens, length, text, data, crc, counter in rows:
@@ -122,7 +124,7 @@ def _decoded(data: bytes) -> Message:
 
 
 def searchable(message: Message) -> str:
-    """The searchable text of a message: its text, then names and arguments of its tool calls."""
+    """Return the searchable text of a message: its text, then names and arguments of its tool calls."""
     parts = [text_of(message)]
     for call in message.tool_calls:
         parts.append(call.name)
@@ -132,7 +134,9 @@ def searchable(message: Message) -> str:
 
 
 def json_text(value: Any) -> str:
-    """JSON that `value_of` reads back as the same value. TypeError or ValueError if it is not JSON."""
+    """Return JSON that `value_of` reads back as the same value. Raise TypeError or ValueError if the value is
+    not JSON.
+    """
     try:
         text = _encode(value)
         if _decode(text) == value:
@@ -143,7 +147,7 @@ def json_text(value: Any) -> str:
 
 
 def value_of(text: str) -> Any:
-    """The value of a JSON text from `json_text`."""
+    """Return the value of a JSON text that `json_text` made."""
     try:
         return _decode(text)
     except (msgspec.DecodeError, UnicodeError):
@@ -151,18 +155,22 @@ def value_of(text: str) -> Any:
 
 
 def permissions_text(permissions: Any) -> str | None:
-    """An agent's permissions as a column: JSON, or the name of a level; without half surrogate pairs."""
+    """Return an agent's permissions as a column: JSON, or the name of a level. Half surrogate pairs are
+    replaced.
+    """
     storable = without_halves(permissions)
     return storable if isinstance(storable, str | None) else json_text(storable)
 
 
 def permissions_of(text: str | None) -> Any:
-    """The value of a column from `permissions_text`."""
+    """Return the permissions in a column that `permissions_text` made."""
     return value_of(text) if text is not None and text.startswith("{") else text
 
 
 def outcome_of(value: Any) -> TurnOutcome | None:
-    """The outcome of a turn from its JSON value; None also for one that a later version wrote otherwise."""
+    """Convert a JSON value to the outcome of a turn. Return None if it is None, or in the form of a later
+    version.
+    """
     try:
         return None if value is None else convert_to(value, TurnOutcome)
     except msgspec.ValidationError:
@@ -170,7 +178,9 @@ def outcome_of(value: Any) -> TurnOutcome | None:
 
 
 def optional_json(value: Any) -> str | None:
-    """A value that may be missing, as a column; without half surrogate pairs, as messages."""
+    """Return a value as JSON for a column, or None if it is None. Half surrogate pairs are replaced, as in
+    messages.
+    """
     return None if value is None else json_text(without_halves(msgspec.to_builtins(value)))
 
 
@@ -219,11 +229,13 @@ def _strings(value: Any) -> list[str]:
 
 
 def row(connection: apsw.Connection, statement: str, *values: Any) -> Any:
-    """The first row as a tuple, or None."""
+    """Run a statement and return the first row of its result as a tuple. Return None if there is no row."""
     return connection.execute(statement, values).fetchone()
 
 
 def value(connection: apsw.Connection, statement: str, *values: Any) -> Any:
-    """The first value of the first row; None without a row."""
+    """Run a statement and return the first value of the first row of its result. Return None if there is no
+    row.
+    """
     first_row = connection.execute(statement, values).fetchone()
     return None if first_row is None else first_row[0]

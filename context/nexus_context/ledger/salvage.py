@@ -1,9 +1,12 @@
-"""Copies what SQLite can still read of a damaged ledger to another one.
+"""Copies to another ledger what SQLite can still read of a damaged ledger.
 
-1. The file is copied and read as a copy: it is not written, and the target may be the same ledger.
-2. A session whose chain is intact is copied whole. Of another one, each turn is copied whose messages are
-   what was written. If turns are lost, so are its compactions: they count messages that are not there.
-3. A fork is copied with the turns that it shares. What a session had before it was cleared becomes a session.
+1. The damaged file is copied, and only the copy is read. So the damaged file is not written, and the target
+   may be the same ledger.
+2. A session whose chain is intact is copied whole. Of any other session, those turns are copied whose
+   messages are unchanged. If turns are lost, the session's compactions are left out, because they count
+   messages that are missing.
+3. A fork is copied with the turns that it shares. The turns of a session from before it was cleared become a
+   session of their own.
 4. A session is copied in one transaction; if its name is taken, it gets another.
 """
 
@@ -53,8 +56,8 @@ ORDER BY session.changed, thread.id DESC
 class SalvagedSession(msgspec.Struct, frozen=True):
     """A session that was copied from a damaged ledger.
 
-    `name` is its name in the target. `turns` were copied, `lost` could not be read; `broken` is the first
-    turn that is not what was written.
+    `name` is its name in the target. `turns` is the number of copied turns, and `lost` the number of turns
+    that could not be read. `broken` is the first turn that differs from what was written.
     """
 
     workspace: str
@@ -79,10 +82,12 @@ def salvage(
     only: Collection[tuple[str, str]] | None = None,
     on_progress: Callable[[int], None] = lambda _: None,
 ) -> Salvaged:
-    """Copy what can be read of the ledger at the path `broken`; `on_progress` gets a session's turns so far.
+    """Copy what can be read of the ledger at the path `broken`. `on_progress` is called with the number of
+    turns of the present session that have been copied.
 
-    `only`: copy just these sessions, by workspace and name; then `target` may be the ledger at `broken`
-    itself. Raises LedgerError if the file is of a newer version or of another program, or cannot be read.
+    If `only` is set, only these sessions are copied, given by workspace and name. Then `target` may be the
+    ledger at `broken` itself. Raise LedgerError if the file is of a newer version or of another program, or
+    cannot be read.
     """
     beside = os.path.dirname(target.location) or None  # what people said stays where it was
     with tempfile.TemporaryDirectory(prefix="nexus-", dir=beside) as directory:

@@ -1,14 +1,16 @@
-"""Searches messages by text, best first, with the matches marked.
+"""Searches messages by text. The best matches come first, and matching words are marked.
 
 1. A query is what people type (`search_query`); an empty one finds nothing.
 2. The newest RANKED matches are ranked by BM25, equal ones newest first. Ranking all matches of a word that
    is in every message would take time proportional to their number.
-3. The newest message is the last of its session; of several sessions, that of the one created last.
+3. The newest message is the last of its session. Of several sessions, it is the last message of the session
+   that was created last.
 4. A shared message is listed once: in the requested session, else in the one that wrote it.
 5. Messages in scripts without spaces between words are matched by parts (`part_index`), in a separate
    index. The matches of both indexes are merged by rank: their scores are not comparable.
 6. A search that exceeds DEADLINE is stopped: a short prefix may match every word.
-7. Secrets in a snippet are covered, also those of which it has only a part. The ledger has them as they are.
+7. Secrets in a snippet are covered, even if the snippet has only a part of them. The ledger itself stores
+   them uncovered.
 """
 
 import json
@@ -121,10 +123,12 @@ def search(
     session: str | None = None,
     limit: int = 20,
 ) -> list[Hit]:
-    """The messages in which all words of a query occur, best first; see `SessionPages.search`.
+    """Return the messages in which all words of a query occur, best first. `SessionPages.search` describes
+    the parameters.
 
-    Costs as much as the newest RANKED matches, and a few nanoseconds for each other one. A missing session
-    has no messages. LedgerError `search-too-broad` after DEADLINE.
+    The cost is that of reading the newest RANKED matches, and a few nanoseconds for every other match. A
+    session that does not exist has no messages. Raise LedgerError, code `search-too-broad`, after DEADLINE
+    seconds.
     """
     expression = queries.expression(query)
     limit = min(limit, MOST)
@@ -154,7 +158,9 @@ def search(
 
 
 def last_call(connection: apsw.Connection, workspace: str, prefix: str) -> str | None:
-    """See `SessionPages.last_call`."""
+    """Return when an assistant last called a tool whose name begins with `prefix`, as
+    `SessionPages.last_call` describes.
+    """
     phrase = " ".join(_WORD.findall(prefix))
     named = f'"name":{json.dumps(prefix)[:-1]}'
     with _limited(connection):

@@ -1,4 +1,4 @@
-"""What people type into a search → an expression of SQLite's FTS5.
+"""Converts what people type into a search to an expression of SQLite's FTS5.
 
 1. All words must occur. `"two words"` is a phrase, `word*` a prefix, `-word` or `-"two words"` must not
    occur. An unclosed quotation extends to the end.
@@ -6,7 +6,8 @@
    digits is ignored; `--force` searches for the word, because options are written like this.
 3. A term that FTS5 splits (`read_file`, `a.py`) matches where its parts are adjacent.
 4. An empty query, or one of exclusions only, finds nothing.
-5. A prefix of one letter or digit, `a*`, is that word alone: most messages have words that begin with it.
+5. A prefix of one letter or digit, `a*`, is searched as that word alone, because most messages have words
+   that begin with it.
 6. In the index of parts, for text without spaces between words, a term matches anywhere in a run.
 7. Only LONGEST code points and MOST_TERMS terms count: the query may be a pasted page. Repeated terms count
    once. The MOST_PREFIXES longest prefixes count; the others are words.
@@ -34,7 +35,9 @@ _LETTER = re.compile(r"(?:\A|[\W_])[a-zA-Z0-9][\W_]*\Z")  # what ends with a wor
 
 
 class Term(NamedTuple):
-    """A text to search for, or to exclude. `prefix`: its last word may continue."""
+    """A text to search for, or to exclude. If `prefix` is true, words that begin with its last word match,
+    too.
+    """
 
     text: str
     prefix: bool = False
@@ -42,12 +45,14 @@ class Term(NamedTuple):
 
 
 def expression(query: str) -> str | None:
-    """The FTS5 expression of a query; None if it is empty."""
+    """Return the FTS5 expression of a query. Return None if the query is empty or has only exclusions."""
     return _expression(terms(query))
 
 
 def part_expression(query: str) -> str | None:
-    """As `expression`, for the index of parts (`part_index`)."""
+    """Return the expression of a query for the index of parts (`part_index`), or None as `expression`
+    does.
+    """
     return _expression([_part(term) for term in terms(query)])
 
 
@@ -66,7 +71,7 @@ def has_prefix(expression: str) -> bool:
 
 
 def terms(query: str) -> list[Term]:
-    """The terms of a query in order, each once."""
+    """Return the terms of a query in order, each once."""
     # without characters that SQLite cannot take: NUL and halves of surrogate pairs
     clean = query[:LONGEST].replace("\0", " ").encode(errors="replace").decode()
     parsed = (_term(match) for match in _TERM.finditer(clean))

@@ -1,12 +1,12 @@
-"""Sessions: find, list, create, rename, fork, clear, delete; their options.
+"""Finds, lists, creates, renames, forks, clears and deletes sessions, and stores their options.
 
 1. A session has one current thread; it keeps its threads from before it was cleared.
 2. A fork is a new thread that continues from a turn of another: nothing is copied.
 3. Turns that a deleted session shares with others stay and then belong to one of them.
 4. The name of a session is checked only here, when it is set.
-5. A session has options: the picked model, and what is sent besides the conversation. A workspace has those
-   that one of its sessions used last: they apply to sessions without options, including new ones. A fork
-   inherits the options of its session. A session that is cleared or renamed keeps its own.
+5. The options of a session are the picked model and what is sent beside the conversation. The options of a
+   workspace are those that one of its sessions used last. They apply to sessions without options, including
+   new ones. A fork inherits the options of its session. A session that is cleared or renamed keeps its own.
 """
 
 import re
@@ -92,9 +92,10 @@ _OF_WORKSPACE = "SELECT NULL, model, max_tokens, besides FROM workspace_options 
 
 
 class SessionPosition(NamedTuple):
-    """The end of a session: its rows, its thread, and the number of turns, messages and tokens.
+    """The end of a session: its rows, its thread, and its numbers of turns, messages and tokens.
 
-    `owner` and `owner_key` are those of the thread that holds the last turn; None without a turn.
+    `owner` and `owner_key` are those of the thread that holds the last turn. They are None if there is no
+    turn.
     """
 
     session: int
@@ -109,7 +110,7 @@ class SessionPosition(NamedTuple):
 
     @property
     def turn(self) -> int | None:
-        """Row number of the last turn."""
+        """The row number of the last turn, or None if there is no turn."""
         return None if self.owner is None else (self.owner << SHIFT) + self.seq
 
     @property
@@ -129,7 +130,7 @@ def find(connection: apsw.Connection, workspace: str, session: str) -> SessionPo
 
 
 def require(connection: apsw.Connection, workspace: str, session: str) -> SessionPosition:
-    """As `find`; LedgerError if there is no such session."""
+    """Return the position of a session. Raise LedgerError if there is no such session."""
     position = find(connection, workspace, session)
     if position is None:
         raise LedgerError(f"There is no session {session!r} in {workspace}.", code="unknown-session")
@@ -142,12 +143,14 @@ def read_session(connection: apsw.Connection, workspace: str, session: str) -> S
 
 
 def read_existing(connection: apsw.Connection, workspace: str, session: str) -> Session:
-    """As `read_session`, for a session that exists."""
+    """Return a session that is known to exist."""
     return _session(connection, row(connection, _SESSION + _NAMED, workspace, session))
 
 
 def list_sessions(connection: apsw.Connection, workspace: str | None) -> list[Session]:
-    """All sessions, the most recently changed first."""
+    """Return the sessions of a workspace, or of all workspaces if it is None. The one that changed last comes
+    first.
+    """
     sql = _SESSION + ("" if workspace is None else " WHERE session.workspace = ?")
     values = () if workspace is None else (workspace,)
     rows = list(connection.execute(sql + " ORDER BY session.changed DESC", values))
@@ -155,7 +158,7 @@ def list_sessions(connection: apsw.Connection, workspace: str | None) -> list[Se
 
 
 def count_summaries(connection: apsw.Connection, lineage: list[Segment], after: int) -> tuple[int, int]:
-    """The number of compactions after a turn, and the tokens of their summaries."""
+    """Return the number of compactions after the turn `after`, and the tokens of their summaries."""
     count = tokens = 0
     for ids in turn_ranges(lineage, after):
         of_range = row(connection, _SUMMARIES, *ids)
@@ -178,7 +181,9 @@ def begin(
     base: "Base | None" = None,
     parameters: Mapping[str, Any] | None = None,
 ) -> SessionPosition:
-    """Create a session with an empty thread or one that continues from `base`; LedgerError if it exists."""
+    """Create a session with an empty thread, or with one that continues from `base`. Raise LedgerError if the
+    session exists.
+    """
     if find(connection, workspace, session) is not None:
         raise LedgerError(
             f"A session {session!r} already exists in {workspace}; choose another name.",
@@ -203,14 +208,16 @@ def begin(
 
 
 def read_parameters(connection: apsw.Connection, workspace: str, session: str) -> dict[str, Any]:
-    """The model parameters of a session; none of one that does not exist."""
+    """Return the model parameters of a session. The result is empty if the session does not exist."""
     return optional_value(value(connection, _PARAMETERS, workspace, session)) or {}
 
 
 def set_parameters(
     connection: apsw.Connection, workspace: str, session: str, parameters: Mapping[str, Any]
 ) -> None:
-    """Change these parameters of a session, which is created if it is missing."""
+    """Change these model parameters of a session; a value of None removes one. A missing session is
+    created.
+    """
     position = find(connection, workspace, session) or begin(connection, workspace, session)
     stored_parameters = read_parameters(connection, workspace, session)
     connection.execute("DELETE FROM session_parameters WHERE session = ?", (position.session,))
@@ -236,13 +243,15 @@ def _check_name(name: str) -> None:
 
 
 def fitting(name: str, end: str = "") -> str:
-    """A valid name from any name: cleaned, and cut to fit before `end`."""
+    """Make a valid session name of any name: remove invalid characters, and cut it so that `end` fits after
+    it.
+    """
     stem = _UNFIT.sub("", name)[: LONGEST_NAME - len(end)]
     return (stem if stem.strip() else "session") + end
 
 
 def touch(connection: apsw.Connection, session: int, moment: str) -> None:
-    """Mark a session as changed: it becomes the first in the list."""
+    """Mark a session as changed, so that it comes first in lists."""
     connection.execute(
         "UPDATE session SET updated = ?, changed = (SELECT max(changed) + 1 FROM session) WHERE id = ?",
         (moment, session),
@@ -277,7 +286,9 @@ def clear(connection: apsw.Connection, workspace: str, session: str) -> None:
 
 
 class Base(NamedTuple):
-    """A turn from which a thread continues: the thread that holds it, and the sizes up to it."""
+    """A turn from which a thread continues. `thread` holds the turn; `messages` and `tokens` are the numbers
+    up to it.
+    """
 
     thread: int
     seq: int
@@ -286,7 +297,7 @@ class Base(NamedTuple):
 
 
 def threads_of(connection: apsw.Connection, position: SessionPosition) -> list[int]:
-    """The threads of a session, newest first."""
+    """Return the threads of a session, newest first."""
     rows = connection.execute("SELECT id FROM thread WHERE session = ? ORDER BY id DESC", (position.session,))
     return [thread for (thread,) in rows]
 
@@ -330,9 +341,10 @@ def delete(connection: apsw.Connection, workspace: str, session: str) -> None:
 
 
 def purge(connection: apsw.Connection, *, first: bool) -> bool:
-    """Take one step of removing deleted words from the indexes; returns whether there is more to do.
+    """Remove some deleted words from the indexes. Return whether there are more to remove.
 
-    A deleted message is not found, but its words stay in the index until its parts are merged.
+    A deleted message is not found, but its words stay in the index until the parts of the index are merged.
+    Set `first` for the first step.
     """
     changes_before = connection.total_changes()
     pages = -PURGED if first else PURGED  # negative: start merging all parts into one
@@ -352,7 +364,7 @@ def _cut(connection: apsw.Connection, thread: int, seq: int, messages: int) -> N
 
 
 def now() -> str:
-    """The current time for people: ISO 8601, UTC."""
+    """Return the current time for people, in ISO 8601, UTC."""
     return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
@@ -419,13 +431,13 @@ def _counters(connection: apsw.Connection, messages: list[Range]) -> frozenset[s
 
 
 def list_options(connection: apsw.Connection, workspace: str) -> dict[str | None, SessionOptions]:
-    """The options of a workspace's sessions by name; under None the workspace's own."""
+    """Return the options of a workspace's sessions by name. The workspace's own options have the key None."""
     rows = [row for sql in (_OF_WORKSPACE, _OF_SESSIONS) for row in connection.execute(sql, (workspace,))]
     return {name: _options(*columns) for name, *columns in rows}
 
 
 def keep_options(connection: apsw.Connection, workspace: str, session: str, options: SessionOptions) -> None:
-    """Store the options of a session, if it exists, and of its workspace."""
+    """Store these options for a workspace, and for a session if it exists."""
     position = find(connection, workspace, session)
     if position is not None:
         keep_session_options(connection, position.session, options)

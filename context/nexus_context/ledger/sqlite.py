@@ -1,4 +1,4 @@
-"""The ledger in SQLite: each method of `store.Ledger` is one transaction.
+"""Implements the ledger in SQLite: each method of `store.Ledger` is one transaction.
 
 The work of a method is a function of a connection, in `sessions`, `turn_writer`, `read_history`,
 `usage_reports`, `mirrors`, `excerpt`, `search`, `direct_messages` or `agents`.
@@ -46,10 +46,10 @@ _MOVED = {
 
 
 class SqliteLedger:
-    """A `store.Ledger`. `read_notice` returns the current notice for the user.
+    """A `store.Ledger` in SQLite. `read_notice` returns the current notice for the user.
 
-    `store`, of a ledger in memory, writes it into its file and returns the connections to that; None while
-    the file cannot be written. An append tries it.
+    A ledger in memory has a function `store`, which each append calls. It writes the ledger into its file and
+    returns the connections to that file, or None if the file still cannot be written.
     """
 
     def __init__(

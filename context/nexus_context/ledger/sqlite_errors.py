@@ -1,4 +1,4 @@
-"""Translates errors of SQLite: what happened, where, and what to do."""
+"""Translates errors of SQLite to errors that say what happened, where, and what to do."""
 
 import errno
 import shlex
@@ -13,12 +13,15 @@ _DISK = (apsw.IOError, apsw.CantOpenError)
 
 
 def is_corrupt(error: apsw.Error) -> bool:
-    """Whether the file is damaged or not a database: our statements fit every undamaged schema."""
+    """Whether the error shows that the file is damaged or not a database.
+
+    SQLError counts, too, because our statements fit the schema of every undamaged ledger.
+    """
     return isinstance(error, apsw.CorruptError | apsw.NotADBError | apsw.SQLError)
 
 
 def refused(error: OSError, path: str) -> LedgerError:
-    """The error for a file or folder that the system refuses."""
+    """Make the error for a file or folder that the system refuses to open or move."""
     if error.errno in _NO_ROOM:
         return _no_room(path, "it was not opened")
     if error.errno == errno.EIO:
@@ -30,7 +33,10 @@ def refused(error: OSError, path: str) -> LedgerError:
 
 
 def failure(error: apsw.Error, path: str, outcome: str, *, number: int = 0) -> LedgerError | None:
-    """The error for one of SQLite; None for a bug of ours. `number`: the system's error number."""
+    """Translate an error of SQLite. Return None if it must come from a bug of ours.
+
+    `outcome` says what was not done because of it. `number` is the error number of the operating system.
+    """
     detail = str(error)
     if isinstance(error, apsw.FullError) or (isinstance(error, _DISK) and number in _NO_ROOM):
         return _no_room(path, outcome)
@@ -59,7 +65,7 @@ def failure(error: apsw.Error, path: str, outcome: str, *, number: int = 0) -> L
 
 
 def damaged(path: str, session: str | None, error: Exception) -> LedgerError:
-    """The error for data that is not what was written."""
+    """Make the error for data that differs from what was written."""
     where = f" in the session {session!r}" if session else ""
     name = f" {shlex.quote(session)}" if session else " NAME"
     if session and session.startswith("-"):  # it would be parsed as an option
@@ -73,7 +79,7 @@ def damaged(path: str, session: str | None, error: Exception) -> LedgerError:
 
 
 def newer(path: str, version: int) -> LedgerError:
-    """The error for a ledger of a newer version."""
+    """Make the error for a ledger that a newer version wrote."""
     return LedgerError(
         f"The ledger {path} was written by a newer version of Nexus (its format is {version}, this version "
         f"supports {VERSION}) and is left unchanged. Install the newer version, or set NEXUS_STATE to "
@@ -83,7 +89,7 @@ def newer(path: str, version: int) -> LedgerError:
 
 
 def foreign(path: str) -> LedgerError:
-    """The error for another program's database."""
+    """Make the error for another program's database."""
     return LedgerError(
         f"{path} is the database of another program and is left unchanged. Choose another file.",
         code="ledger-foreign",

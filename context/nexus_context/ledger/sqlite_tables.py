@@ -1,4 +1,4 @@
-"""The parts of a ledger in SQLite besides its sessions: each method is one transaction.
+"""Implements the stores of a ledger beside its sessions in SQLite: each method is one transaction.
 
 The work of a method is a function of a connection, in the module of its subject.
 """
@@ -46,7 +46,7 @@ class _Tables:
 
 
 class OptionsTable(_Tables):
-    """The options of conversations."""
+    """Stores the options of sessions: an `OptionsStore`."""
 
     def of(self, workspace: str) -> dict[str | None, SessionOptions]:
         with self._database.reading() as connection:
@@ -58,7 +58,7 @@ class OptionsTable(_Tables):
 
 
 class UsageTable(_Tables):
-    """Reports of providers."""
+    """Reads what providers counted for requests: a `UsageStore`."""
 
     def correction(self, family: str) -> Correction:
         with self._database.reading() as connection:
@@ -70,7 +70,7 @@ class UsageTable(_Tables):
 
 
 class Pages(_Tables):
-    """What people look at."""
+    """Reads what people look at: a `SessionPages`."""
 
     def excerpt(
         self,
@@ -138,7 +138,7 @@ class Pages(_Tables):
 
 
 class MirrorTables(_Tables):
-    """Sessions of other assistants."""
+    """Stores copies of the sessions of other assistants: a `MirrorStore`."""
 
     def files(self) -> dict[str, MirroredFile]:
         with self._database.reading() as connection:
@@ -158,7 +158,7 @@ class MirrorTables(_Tables):
 
 
 class FileUpkeep(_Tables):
-    """The ledger as a whole."""
+    """Verifies and copies the ledger as a whole: an `Upkeep`."""
 
     def verify(self) -> Verification:
         with self._database.reading(fresh=True) as connection:
@@ -183,7 +183,7 @@ class FileUpkeep(_Tables):
 
 
 class MessageTable(_Tables):
-    """Direct messages."""
+    """Stores direct messages: a `MessageStore`."""
 
     def send(self, message: DirectMessage) -> None:
         with self._database.writing() as connection:
@@ -209,7 +209,7 @@ class MessageTable(_Tables):
 
 
 class AgentTable(_Tables):
-    """The running agents."""
+    """Stores the running agents: an `AgentStore`."""
 
     def running(self, workspace: str) -> list[LiveAgent]:
         with self._database.reading() as connection:

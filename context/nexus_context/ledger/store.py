@@ -1,6 +1,6 @@
-"""The interface of a ledger, independent of the database.
+"""Defines the interface of a ledger, independent of the database.
 
-Every method may block on the disk, may be called from any thread, and raises LedgerError. When a writing
+Every method may block on the disk, may be called from any thread, and may raise LedgerError. When a writing
 method returns, its data survives the end of the process and a power cut.
 """
 
@@ -34,34 +34,42 @@ from nexus_context.tokens.correction import Correction
 
 
 class OptionsStore(Protocol):
-    """The options of conversations: which model, how many tokens."""
+    """Stores the options of sessions: the picked model, the limit of tokens, and what is sent beside the
+    conversation.
+    """
 
     def of(self, workspace: str) -> dict[str | None, SessionOptions]:
-        """The options of the sessions of a workspace that have some, by name.
+        """Return the options of a workspace's sessions: name → options. Sessions without options are left
+        out.
 
-        Under None: those that one of them used last, for the sessions without options.
+        The key None has the options that one of the sessions used last. They apply to the sessions without
+        options.
         """
         ...
 
     def keep(self, workspace: str, session: str, options: SessionOptions) -> None:
-        """Store the options of a session, if it exists, and of its workspace."""
+        """Store these options for a workspace, and for a session if it exists."""
         ...
 
 
 class UsageStore(Protocol):
-    """What providers counted of requests, and what that says about our counts."""
+    """Reads what providers counted for requests, and what that says about our counts."""
 
     def correction(self, family: str) -> Correction:
-        """What the reports of all workspaces say about a family of models; without an anchor."""
+        """Return the correction that the reports of all workspaces give for a family of models. It has no
+        anchor.
+        """
         ...
 
     def reports(self) -> list[DatedReport]:
-        """What providers counted of requests beside what we estimated: the newest ones, the newest first."""
+        """Return the newest reports, newest first. Each has what a provider counted for a request, and what
+        we estimated.
+        """
         ...
 
 
 class SessionPages(Protocol):
-    """What people look at."""
+    """Reads what people look at: pages of sessions, receipts, and results of searches."""
 
     def excerpt(
         self,
@@ -73,17 +81,20 @@ class SessionPages(Protocol):
         before: int | None = None,
         limit: int,
     ) -> Excerpt | None:
-        """A page of a session for people; None if there is no such session.
+        """Return a page of a session for people. Return None if there is no such session.
 
-        `limit` messages, fewer if they are long: from the position `first` on, else the last ones before
-        `before`, else the last ones. `thread`: one from before the session was cleared. Costs what is read.
+        The page has `limit` messages, or fewer if they are long. It begins at the position `first`. If
+        `first` is None, it ends before the position `before`, or with the last message. `thread` is the id of
+        a thread from before the session was cleared. The cost depends on the size of the page only.
         """
         ...
 
     def receipt(self, workspace: str, session: str, compaction: str | None = None) -> StoredReceipt:
-        """The receipt of a compaction, by default the session's last one; else `unknown-compaction`.
+        """Return the receipt of a compaction, or of the session's last one if `compaction` is None. Raise
+        LedgerError, code `unknown-compaction`, if there is none.
 
-        An id is searched in all sessions of the workspace: the session may have been renamed.
+        If the session does not have the compaction, all sessions of the workspace are searched, because the
+        session may have been renamed.
         """
         ...
 
@@ -97,79 +108,90 @@ class SessionPages(Protocol):
         session: str | None = None,
         limit: int = 20,
     ) -> list[Hit]:
-        """Messages in which all words of a query occur, best first.
+        """Return the messages in which all words of a query occur, best first.
 
-        `"two words"` is a phrase, `word*` a prefix, `-word` must not occur. There are no syntax errors.
-        With `inside`, those of the folders inside the workspace and of `parents` are searched, too.
+        `"two words"` is a phrase, `word*` a prefix, and `-word` must not occur. There are no syntax errors.
+        With `inside`, messages of the folders inside the workspace and of the workspaces `parents` are
+        searched, too.
         """
         ...
 
     def last_call(self, workspace: str, prefix: str) -> str | None:
-        """When an assistant last called a tool whose name begins with this, UTC, ISO 8601; None if never.
+        """Return when an assistant last called a tool whose name begins with `prefix`, in ISO 8601, UTC.
+        Return None if it never did.
 
-        `prefix` has a letter or a digit. Of messages that mention it, the newest thousands are read.
+        `prefix` must have a letter or a digit. Of the messages that mention it, only the newest thousands are
+        read.
         """
         ...
 
 
 class MirrorStore(Protocol):
-    """Sessions of other assistants."""
+    """Stores copies of the sessions of other assistants."""
 
     def files(self) -> dict[str, MirroredFile]:
-        """How far each file of another assistant was read, by path."""
+        """Return how far each file of another assistant was read: path → stamp and progress."""
         ...
 
     def find(self, assistant: str, program_id: str) -> MirroredSession | None:
-        """What there is of a session of another assistant, by the id that its program gave it."""
+        """Return the ledger's copy of a session of another assistant. `program_id` is the id that the
+        assistant's program gave the session. Return None if it was never copied.
+        """
         ...
 
     def imported(self) -> dict[str, tuple[str, str]]:
-        """Sessions that were imported from files and are not kept: workspace and name, by program's id."""
+        """Return the sessions that were imported from files and are not copies of this kind: the program's id
+        → workspace and name.
+        """
         ...
 
     def write(self, changes: Sequence[MirrorTurns], files: Iterable[MirroredFile] = ()) -> None:
-        """Write new turns of other assistants' sessions, and how far files were read: all or nothing.
+        """Write new turns of other assistants' sessions, and how far files were read, all in one transaction.
 
-        HeadMovedError if somebody else has written to one of the sessions since the writer looked.
+        Raise HeadMovedError if another program has written to one of the sessions since the writer read it.
         """
         ...
 
 
 class Upkeep(Protocol):
-    """What concerns the ledger as a whole."""
+    """Verifies and copies the ledger as a whole."""
 
     def verify(self) -> Verification:
-        """Verify the chain of every session and the file. Costs as much as reading everything."""
+        """Verify the chain of every session and the file. This takes as long as reading everything."""
         ...
 
     def backup(self, path: str) -> int:
-        """Copy the ledger at one moment to a new file at an absolute path; returns the number of sessions.
+        """Copy the ledger, as it is at one moment, to a new file at an absolute path. Return the number of
+        sessions.
 
-        Others may write meanwhile. The copy is verified before it gets its name. FileExistsError if the path
-        exists, another OSError if it cannot be written, LedgerError `ledger-corrupt` if the copy is damaged;
-        then no file is left.
+        Other programs may write meanwhile. The copy is verified before it gets its name. Raise
+        FileExistsError if the path exists, another OSError if it cannot be written, and LedgerError, code
+        `ledger-corrupt`, if the copy is damaged. Then no file is left.
         """
         ...
 
     def back_up_daily(self) -> str | None:
-        """Make today's backup beside the ledger if it is due (`daily_backups`); returns its path.
+        """Make today's backup beside the ledger if it is due (`daily_backups`). Return its path, or None if
+        no backup was made.
 
-        Raises as `backup`; the earlier backups then stay.
+        It raises the same errors as `backup`. Then the earlier backups stay.
         """
         ...
 
 
 class MessageStore(Protocol):
-    """Direct messages between agents."""
+    """Stores direct messages between agents."""
 
     def send(self, message: DirectMessage) -> None:
-        """Store a direct message; a repeated id is ignored."""
+        """Store a direct message. If one with its id exists, do nothing."""
         ...
 
     def inbox(
         self, workspace: str, agent: str, *, now: float, node: str | None = None, limit: int = 20
     ) -> list[DirectMessage]:
-        """The waiting messages of an agent that are valid at `now`: by priority, then oldest first."""
+        """Return the waiting messages of an agent that have not expired at `now`. The highest priority comes
+        first, then the oldest.
+        """
         ...
 
     def delivered(self, ids: Iterable[str]) -> None:
@@ -177,48 +199,61 @@ class MessageStore(Protocol):
         ...
 
     def newest(self) -> int:
-        """The number of the newest direct message, in the order of arrival; 0 if there is none."""
+        """Return the number of the newest direct message, or 0 if there is none. Messages are numbered in the
+        order of arrival.
+        """
         ...
 
     def since(self, number: int, *, limit: int) -> list[DirectMessage]:
-        """The waiting messages of all workspaces behind a number, oldest first, at most `limit`."""
+        """Return the waiting messages of all workspaces whose number is greater than `number`, oldest first,
+        at most `limit`.
+        """
         ...
 
 
 class AgentStore(Protocol):
-    """The running agents."""
+    """Stores the running agents."""
 
     def running(self, workspace: str) -> list[LiveAgent]:
-        """The running agents of a workspace in the order of their start."""
+        """Return the running agents of a workspace, in the order of their start."""
         ...
 
     def names(self, workspace: str, name: str) -> dict[str, bool]:
-        """The names of agents, running and ended, that equal `name` except for case, and which are running.
+        """Return the names of running and ended agents that equal `name` except for case: name → whether the
+        agent is running.
 
-        Costs one look-up.
+        This costs one look-up.
         """
         ...
 
     def start(self, workspace: str, agent: NewAgent) -> int:
-        """Store an agent; returns its number. `agent-exists`, `unknown-agent` (parent), `agent-count`."""
+        """Store an agent and return its number. Raise LedgerError, code `agent-exists`, `unknown-agent` (its
+        parent does not run) or `agent-count`.
+        """
         ...
 
     def end(self, workspace: str, name: str) -> list[str]:
-        """Remove an agent and all below it; returns their names, children first. None for an unknown one."""
+        """Remove an agent and all agents below it. Return their names, children first; the list is empty if
+        there is no such agent.
+        """
         ...
 
 
 class Ledger(Protocol):
-    """The sessions of all workspaces of one user, with a store for each that asks for something else."""
+    """Stores the sessions of all workspaces of one user. Its properties are the stores for everything
+    else.
+    """
 
     @property
     def persists(self) -> bool:
-        """Whether data outlives the process."""
+        """Whether the data outlives the process."""
         ...
 
     @property
     def notice(self) -> str | None:
-        """A notice for the user: why nothing persists, or that a damaged file was set aside."""
+        """A notice for the user, or None. It says, for example, why nothing is stored, or that a damaged file
+        was set aside.
+        """
         ...
 
     @property
@@ -227,7 +262,7 @@ class Ledger(Protocol):
         ...
 
     def version(self) -> int:
-        """A number that changes when another process writes; costs next to nothing."""
+        """Return a number that changes when another process writes. This costs next to nothing."""
         ...
 
     def close(self) -> None: ...
@@ -256,7 +291,9 @@ class Ledger(Protocol):
     # ------------------------------------------------------------ sessions
 
     def sessions(self, workspace: str | None = None) -> list[Session]:
-        """The sessions of a workspace, or all; the most recently changed first."""
+        """Return the sessions of a workspace, or of all workspaces if it is None. The one that changed last
+        comes first.
+        """
         ...
 
     def find(self, workspace: str, session: str) -> Session | None: ...
@@ -269,17 +306,21 @@ class Ledger(Protocol):
         agent: str | None = None,
         parameters: Mapping[str, Any] | None = None,
     ) -> Session:
-        """Create a session; `session-exists` if the name is taken. `parameters` are those of the model."""
+        """Create a session. Raise LedgerError, code `session-exists`, if the name is taken; `parameters` are
+        model parameters.
+        """
         ...
 
     def set_parameters(self, workspace: str, session: str, parameters: Mapping[str, Any]) -> Session:
-        """Change model parameters of a session; one that is None is dropped. A missing session is created."""
+        """Change model parameters of a session; a value of None removes one. A missing session is created."""
         ...
 
     def rename(self, workspace: str, session: str, to: str) -> Session: ...
 
     def delete(self, workspace: str, session: str) -> None:
-        """Remove a session and all turns that no other session shares, from searches as well."""
+        """Remove a session and all turns that it does not share with another session. They are removed from
+        searches, too.
+        """
         ...
 
     def clear(self, workspace: str, session: str) -> Session:
@@ -287,13 +328,13 @@ class Ledger(Protocol):
         ...
 
     def fork(self, workspace: str, session: str, to: str, *, turn: str | None = None) -> Session:
-        """A new session that shares all turns up to and including `turn`, by default all."""
+        """Create a session that shares all turns up to and including `turn`, or all turns if it is None."""
         ...
 
     # ------------------------------------------------------------ turns
 
     def append(self, workspace: str, session: str, turn: NewTurn) -> Appended:
-        """Append a turn; an unknown session is created."""
+        """Append a turn. If there is no such session, create it."""
         ...
 
     def import_turns(
@@ -305,52 +346,59 @@ class Ledger(Protocol):
         parameters: Mapping[str, Any] | None = None,
         on_progress: Callable[[int], None] = lambda _: None,
     ) -> Session:
-        """Append many turns to a new session, all or none; `on_progress` gets their number so far.
+        """Append many turns to a new session, all or none. `on_progress` is called with the number of turns
+        so far.
 
-        A Turn from `turns` is restored as it was, including compactions and undos, with its `created`; only
-        its `id` and `seq` are new. `parameters` are those of the session.
+        A `Turn` that `turns` returned is restored as it was, with its `created` time, even if it is a
+        compaction or an undo. Only its `id` and `seq` are new. `parameters` are the session's model
+        parameters.
         """
         ...
 
     def compact(self, workspace: str, session: str, compaction: NewCompaction) -> Appended:
-        """Put a compaction in force. Turns appended since it was planned follow what it keeps.
+        """Put a compaction in force. Turns that were appended since it was planned follow the messages that
+        it keeps.
 
-        HeadMovedError if anything else happened to the thread.
+        Raise HeadMovedError if the thread changed in any other way since.
         """
         ...
 
     def undo(self, workspace: str, session: str, compaction: str | None = None) -> Appended:
-        """Take back a compaction, by default the one in force, and all later ones."""
+        """Take back a compaction and all later ones. If `compaction` is None, take back the one in force."""
         ...
 
     def head(self, workspace: str, session: str) -> Head | None:
-        """The end of a session; None if there is no such session. Costs one look-up."""
+        """Return the end of a session. Return None if there is no such session; this costs one look-up."""
         ...
 
     def state(self, workspace: str, session: str) -> StoredState | None:
-        """The state that the next request depends on beside the history; None if there is no such session."""
+        """Return what the next request depends on beside the history. Return None if there is no such
+        session.
+        """
         ...
 
     def history(self, workspace: str, session: str, *, tokens: int | None = None) -> StoredHistory | None:
-        """The messages for the next request; None if there is no such session.
+        """Return the messages for the next request. Return None if there is no such session.
 
-        `tokens`: read only the beginning (the start of the session and the user messages before the first
-        answer; or a summary and what was kept beside it) and whole turns from the end until they have that
-        many tokens. Costs what is read, not what there is.
+        With `tokens`, only both ends are read. The beginning is the summary with the messages kept beside it;
+        without a compaction, it is the messages before the first answer. The end is as many whole turns as
+        are needed for that many tokens. The cost depends on what is read, not on the size of the session.
         """
         ...
 
     def render_anew(self, workspace: str, session: str) -> None:
-        """Let the session's next request begin with what is present then: `frozen` is None from now on.
+        """Let the session's next request render prompt and tools anew: `frozen` is None from now on.
 
-        LedgerError `unknown-session` if there is no such session.
+        Raise LedgerError, code `unknown-session`, if there is no such session.
         """
         ...
 
     def since(self, workspace: str, session: str, head: Head) -> tuple[StoredMessage, ...] | None:
-        """The messages after `head`; None if anything but appends happened: then read the history again."""
+        """Return the messages after `head`. Return None if more than appends has happened since: then the
+        history must be read again.
+        """
         ...
 
     def turns(self, workspace: str, session: str, *, last: int | None = None) -> Iterator[Turn]:
-        """All turns, oldest first, or the last few; read on demand."""
+        """Return all turns, or the last `last` turns, oldest first. They are read on demand."""
         ...

@@ -1,14 +1,16 @@
-"""Appends turns: queries, compactions, and undos that take these back.
+"""Appends turns: queries, compactions, and undos, which take compactions back.
 
-1. Nothing is changed: all three are new turns after the last one. Only a turn that goes on, as one with tools
-   does, gets more messages while it is the last one and no fork shares it.
+1. Existing turns do not change: queries, compactions and undos are new turns after the last one. The one
+   exception is a turn that continues, for example with tool calls. It gets more messages as long as it is the
+   last turn and no fork shares it.
 2. Each turn records which compaction is in force after it, so that nobody has to search for it.
-3. A compaction takes effect at the current end of its thread: what was appended since it was planned is kept.
-   So appends cannot delay it.
-4. An append with a parent that is no longer the last turn creates a fork; one without a parent goes to the
+3. A compaction takes effect at the current end of its thread. Messages that were appended since it was
+   planned are kept, so appends cannot delay it.
+4. An append whose parent is no longer the last turn creates a fork. An append without a parent goes to the
    end.
 5. Each turn has a sum that covers it and the turn before it (`chain`).
-6. A compaction and an undo end what requests began with before (`frozen`): the next one is rendered anew.
+6. A compaction and an undo drop the stored prompt and tools (`frozen`), so the next request renders them
+   anew.
 7. An import writes turns from elsewhere to a new session: all or none.
 """
 
@@ -93,8 +95,8 @@ _SINCE = "SELECT group_concat(DISTINCT type), min(first) FROM turn WHERE id >= ?
 
 
 class CompactionState(NamedTuple):
-    """The compaction in force after a turn (its row number), whether the last one was taken back, and the sum
-    of the turn.
+    """The state after a turn: the row number of the compaction in force, and whether the last compaction was
+    taken back. `sum` is the sum of the turn.
     """
 
     in_force: int | None = None
@@ -178,13 +180,13 @@ def undo(connection: apsw.Connection, workspace: str, session: str, compaction: 
 
 
 def render_anew(connection: apsw.Connection, workspace: str, session: str) -> None:
-    """End what the session's requests begin with. The row is of its own thread, even without own turns."""
+    """Drop the stored prompt and tools, so that the session's next request renders them anew."""
     position = sessions.require(connection, workspace, session)
     connection.execute(_FROZEN, (_next(position) - 1, None))
 
 
 def state(connection: apsw.Connection, position: SessionPosition) -> CompactionState:
-    """The state at the end of a session."""
+    """Return the compaction state at the end of a session."""
     columns = row(connection, "SELECT in_force, undone, sum FROM turn WHERE id = ?", position.turn)
     return CompactionState() if columns is None else CompactionState(columns[0], bool(columns[1]), columns[2])
 
@@ -202,9 +204,9 @@ def import_turns(
     on_progress: Callable[[int], None],
     continues: bool = False,
 ) -> None:
-    """Write turns from elsewhere to a new session; `on_progress` gets the number of turns so far.
+    """Write turns from elsewhere to a new session. `on_progress` is called with the number of turns so far.
 
-    With `continues` they are appended to an existing session.
+    With `continues`, the turns are appended to an existing session.
     """
     if continues:
         position = sessions.require(connection, workspace, session)
@@ -264,7 +266,9 @@ class _Entry(NamedTuple):
 def put_query(
     connection: apsw.Connection, position: SessionPosition, turn: NewTurn, moment: str
 ) -> SessionPosition:
-    """Write a turn at a position; returns the position after it. So do the next two."""
+    """Write a query's turn at a position, and return the position after it. `put_compaction` and `put_undo`
+    do the same for their kinds.
+    """
     compaction_state = state(connection, position)
     return _put(connection, position, _Entry("query", turn, compaction_state, compaction_state), moment)
 
@@ -296,7 +300,9 @@ def put_compaction(
 def put_undo(
     connection: apsw.Connection, position: SessionPosition, turn: NewTurn, moment: str, *, name: str | None
 ) -> SessionPosition:
-    """`name`: the compaction to take back, by default the one in force."""
+    """Write an undo of the compaction `name`, or of the one in force if it is None. Return the position after
+    it.
+    """
     state_before = state(connection, position)
     undone_turn = turn_below = state_before.in_force
     newer_compactions = []
@@ -439,7 +445,7 @@ def _next(position: SessionPosition) -> int:
 
 
 def advance(connection: apsw.Connection, position: SessionPosition, moment: str) -> None:
-    """Move the end of the session to a position."""
+    """Move the end of the session to a position, and mark the session as changed."""
     connection.execute(
         "UPDATE thread SET seq = ?, messages = ?, tokens = ? WHERE id = ?",
         (position.seq, position.messages, position.tokens, position.thread),
@@ -471,7 +477,9 @@ def _appended(position: SessionPosition, new_position: SessionPosition, *, forke
 def remember(
     connection: apsw.Connection, session: int, key: str, new_position: SessionPosition, *, forked: bool
 ) -> None:
-    """Store the key of an append: repeating it returns the turn that ends at `new_position`."""
+    """Store the key of an append. A repeated append with the same key returns the turn that ends at
+    `new_position`.
+    """
     connection.execute(
         # not OR REPLACE: it would flush the index of words before each turn of an import
         "INSERT INTO key (session, key, turn, forked) VALUES (?, ?, ?, ?)",

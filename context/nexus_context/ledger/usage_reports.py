@@ -1,4 +1,5 @@
-"""What providers reported of requests: written with a turn, read as a conversation's anchor and by family.
+"""Stores what providers reported about requests. A report is written with a turn, and read for its
+conversation or for its family of models.
 
 Only the newest MOST_STORED reports of a family are kept.
 """
@@ -30,14 +31,18 @@ SELECT {_FIELDS} FROM report WHERE turn >= ? AND turn < ? AND anchors ORDER BY t
 
 
 def write(connection: apsw.Connection, turn: int, report: UsageReport) -> None:
-    """Store the report of the turn with this id."""
+    """Store a report for the turn with this row number. Only the newest MOST_STORED reports of a family
+    stay.
+    """
     figures = report.reported, report.estimated, report.shown, int(report.anchors)
     connection.execute(_INSERT, (report.family, turn >> SHIFT, turn, *figures, sessions.now()))
     connection.execute(_TRIM, (report.family, report.family, MOST_STORED))
 
 
 def anchor(connection: apsw.Connection, workspace: str, session: str) -> UsageReport | None:
-    """The newest report of a session that its later requests contain."""
+    """Return the newest report about a request of a session that its later requests contain. Return None if
+    there is none.
+    """
     position = sessions.find(connection, workspace, session)
     if position is None:
         return None
@@ -49,13 +54,13 @@ def anchor(connection: apsw.Connection, workspace: str, session: str) -> UsageRe
 
 
 def correction(connection: apsw.Connection, family: str) -> Correction:
-    """The correction learned for a family of models."""
+    """Return the correction that the stored reports give for a family of models."""
     rows = connection.execute(_BY_FAMILY, (family, MOST_STORED))
     return learned(family, [(thread, _report(*columns)) for thread, *columns in rows])
 
 
 def list_reports(connection: apsw.Connection) -> list[DatedReport]:
-    """All stored reports, the newest first."""
+    """Return all stored reports, newest first."""
     rows = connection.execute(f"SELECT thread, created, {_FIELDS} FROM report ORDER BY id DESC")  # noqa: S608
     return [DatedReport(thread, _report(*columns), created) for thread, created, *columns in rows]
 

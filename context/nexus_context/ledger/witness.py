@@ -1,4 +1,4 @@
-"""The witness: a small file beside the ledger that records the last acknowledged write.
+"""Records the last acknowledged write of a ledger in a small file beside it, the witness.
 
 1. Each write transaction takes the next number and a random token and stores them in the ledger (`mark`).
    After the commit, and before the caller is answered, the witness stores them too. So the witness may lag
@@ -49,10 +49,10 @@ LEFT JOIN turn ON turn.id = (iif(thread.seq > thread.base_seq, thread.id, thread
 
 
 class Mark(NamedTuple):
-    """An acknowledged write: its number, its token, and the last turn of the changed session.
+    """An acknowledged write: its number, its token, and the last turn of the session that changed.
 
-    `sum` is the sum of that turn. `size` and `modified` (nanoseconds) are those of the ledger's file
-    afterwards; 0 if unknown.
+    `sum` is the sum of that turn. `size` and `modified` (in nanoseconds) are those of the ledger's file after
+    the write, or 0 if they are unknown.
     """
 
     number: int
@@ -64,14 +64,14 @@ class Mark(NamedTuple):
 
 
 class Claim(NamedTuple):
-    """The content of a witness: the id of its ledger, and the newest mark."""
+    """The content of a witness: the id of its ledger, and the newest mark that it records."""
 
     ledger: bytes
     mark: Mark
 
 
 class LostError(apsw.CorruptError):
-    """The ledger lacks acknowledged writes; the message says which."""
+    """The ledger lacks acknowledged writes. The message says which."""
 
 
 class ChangedError(apsw.SQLError):
@@ -82,7 +82,9 @@ class ChangedError(apsw.SQLError):
 
 
 def mark(connection: apsw.Connection, *, changed: bool) -> tuple[bytes, Mark]:
-    """The id of a ledger and its newest mark at the end of a transaction; a new mark if `changed`."""
+    """Return the id of a ledger and its newest mark. If `changed` is true, first store a new mark for the
+    present transaction.
+    """
     if changed:
         connection.execute(_NEXT, (secrets.randbits(63),))
     ledger, number, token, turn, total = _row(connection, _NEWEST)
@@ -94,7 +96,9 @@ def mark(connection: apsw.Connection, *, changed: bool) -> tuple[bytes, Mark]:
 
 
 def lost(connection: apsw.Connection, version: int, claim: Claim | None) -> str | None:
-    """Why a ledger lacks acknowledged writes; None if it has them. `claim` was read before."""
+    """Return why a ledger lacks acknowledged writes. Return None if it has all that `claim` records; `claim`
+    must be read before the ledger.
+    """
     if claim is None or not claim.mark.number:
         return None
     number = claim.mark.number
@@ -126,7 +130,7 @@ def _row(connection: apsw.Connection, statement: str) -> tuple[Any, ...]:
 
 
 def claim(path: str) -> Claim | None:
-    """The content of the witness of the ledger at a path; None if it cannot be read."""
+    """Return the content of the witness of the ledger at a path. Return None if it cannot be read."""
     try:
         with open(path + END, "rb") as file:
             return _claim(file.read(_SLOT * (SLOTS + 1)))
@@ -135,7 +139,9 @@ def claim(path: str) -> Claim | None:
 
 
 def unchanged(path: str, mark: Mark) -> bool:
-    """Whether the size and time of the ledger's file are those at a mark."""
+    """Whether the size and time of the ledger's file are the same as at a mark. True if the mark does not
+    record them.
+    """
     return not mark.size or _stamp(path) == (mark.size, mark.modified)
 
 
@@ -183,7 +189,7 @@ def _unsealed(form: struct.Struct, data: bytes) -> tuple[Any, ...] | None:
 
 
 class Witness:
-    """Writes the witness of the ledger at a path. Not thread-safe."""
+    """Writes the witness of the ledger at a path. Only one thread may use it at a time."""
 
     def __init__(self, path: str) -> None:
         self._ledger = path
@@ -192,11 +198,15 @@ class Witness:
         self._of: Claim | None = None
 
     def number_of(self, ledger: bytes) -> int:
-        """The number of the newest recorded write to a ledger."""
+        """Return the number of the newest write to a ledger that this object recorded. Return 0 if it
+        recorded none.
+        """
         return 0 if self._of is None or self._of.ledger != ledger else self._of.mark.number
 
     def record(self, ledger: bytes, mark: Mark) -> None:
-        """Record a committed write, unless it is older than the newest record."""
+        """Record a committed write, unless a newer one is recorded. If the file cannot be written, do
+        nothing.
+        """
         try:
             file = self._opened(ledger)
             if file is not None and mark.number > self.number_of(ledger):
@@ -288,7 +298,7 @@ def _new_witness(ledger: bytes) -> bytes:
 
 
 def link(fresh: str, path: str) -> None:
-    """Give a file its name; FileExistsError if the name is taken."""
+    """Give the finished file `fresh` the name `path`. Raise FileExistsError if that name is taken."""
     try:
         os.link(fresh, path)
     except FileExistsError:
