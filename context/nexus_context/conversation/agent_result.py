@@ -1,4 +1,6 @@
-"""What an agent's engine returns from a turn: the messages that it produced, and what the provider said."""
+"""Defines what an agent's engine returns from a turn: the messages that it produced, and what the provider
+said.
+"""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -10,10 +12,11 @@ from nexus_context.errors import RequestError
 
 
 class ProviderUsage(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """The tokens of a turn's last request and its answer, by the provider's own count.
+    """The tokens of a turn's last request and its answer, as the provider counted them.
 
-    `input_tokens` excludes what was read from the provider's cache or written to it; None: not said. Figures
-    of several requests must not be added up: a context is as large as its last request.
+    `input_tokens` excludes tokens that were read from the provider's cache or written to it. The figures of
+    the cache are None if the provider did not say them. Figures of several requests must not be added up: a
+    context is as large as its last request.
     """
 
     input_tokens: int
@@ -23,11 +26,11 @@ class ProviderUsage(msgspec.Struct, frozen=True, rename="camel", omit_defaults=T
 
     @property
     def request_tokens(self) -> int:
-        """All tokens of the request."""
+        """All tokens of the request, including those of the cache."""
         return self.input_tokens + (self.cache_read_tokens or 0) + (self.cache_write_tokens or 0)
 
     def check(self) -> None:
-        """Raise RequestError for a negative number of tokens."""
+        """Raise RequestError if a number of tokens is negative."""
         for field in msgspec.structs.fields(self):
             tokens = getattr(self, field.name)
             if tokens is not None and tokens < 0:
@@ -38,7 +41,9 @@ class ProviderUsage(msgspec.Struct, frozen=True, rename="camel", omit_defaults=T
 
 
 class RequestBasis(NamedTuple):
-    """What a request was made with: model, role of the agent, names of the tools, system prompt."""
+    """What a request was made with: the model, the agent's role, the names of the tools, and the system
+    prompt.
+    """
 
     model: str | None
     role: str
@@ -47,7 +52,9 @@ class RequestBasis(NamedTuple):
 
 
 class TurnOutcome(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """How a turn ended: by the provider's usage and reason to stop, or by an error; None: not said."""
+    """How a turn ended: the provider's usage and reason to stop, or an error. A field is None if nothing is
+    known about it.
+    """
 
     usage: ProviderUsage | None = None
     stop_reason: str | None = None
@@ -55,27 +62,29 @@ class TurnOutcome(msgspec.Struct, frozen=True, rename="camel", omit_defaults=Tru
 
 
 class AgentResult(msgspec.Struct, frozen=True):
-    """The result of a turn (seed 002). `messages` are all that belong to it, with the results of tools."""
+    """The result of a turn (seed 002). `messages` are all messages of the turn, including the results of
+    tools.
+    """
 
     messages: Sequence[Message]
     outcome: TurnOutcome = TurnOutcome()
 
     @property
     def tool_calls(self) -> tuple[ToolCall, ...]:
-        """The calls of tools in these messages, in order."""
+        """The tool calls in these messages, in order."""
         return tuple(call for message in self.messages for call in message.tool_calls)
 
     @property
     def usage(self) -> ProviderUsage | None:
-        """What the provider counted."""
+        """The tokens that the provider counted, or None."""
         return self.outcome.usage
 
     @property
     def stop_reason(self) -> str | None:
-        """Why the model stopped."""
+        """The reason why the model stopped, or None."""
         return self.outcome.stop_reason
 
     @property
     def error(self) -> str | None:
-        """What made the turn fail."""
+        """The error that made the turn fail, or None."""
         return self.outcome.error

@@ -1,10 +1,11 @@
-"""What a format of a body changes in the messages of a history, and what that costs.
+"""Determines what a format changes in the messages of a history, and how many tokens that adds.
 
-1. A note on changed prompts and tools is a message of its own, where the format has such, else a part of its
-   message. Notes of other numbers than the sent prompt's are not sent.
+1. A note on changed prompts and tools is a message of its own if the format has such messages, else a part of
+   its message. A note about another prompt than the one that is sent is left out.
 2. Reasoning goes to its own provider only; a compaction by another provider's server is sent as a text.
-3. OpenAI gets a text in place of an empty result, Anthropic and Gemini nothing.
-4. The name of a speaker is a field in OpenAI's chat format, if it is a valid one; else it stands in the text.
+3. An empty result is sent to OpenAI as a text, and to Anthropic and Gemini without one.
+4. The name of a speaker is a field in OpenAI's chat format if that format accepts it. Otherwise the name
+   stands in the text.
 
 Counts of a history are those of the messages as they are; what a body adds or leaves out is added to them.
 """
@@ -32,10 +33,11 @@ _NAME = re.compile(r"[^\s<|\\/>]{1,64}")  # by the reference of OpenAI's API
 
 
 class BodyShape(NamedTuple):
-    """How a body has messages. Without a `format`, they are sent as they are.
+    """How a body has messages. If `format` is empty, messages are sent as they are.
 
-    Notes of the `number` are sent; `note` is the text of one as a message of its own, with `{text}`; "": it
-    is a part of its message. `provider` is the one whose reasoning and compactions the body can have.
+    Only notes with this `number` are sent. `note` is a template with `{text}` for a note that is a message of
+    its own; if it is empty, the note is a part of its message. `provider` is the provider whose reasoning and
+    compactions the body can have. `empty_result` is sent in place of an empty result.
     """
 
     number: int = 0
@@ -49,7 +51,7 @@ AS_IT_IS = BodyShape()
 
 
 def is_reshaped(message: Message) -> bool:
-    """Whether a format may change what a message without opaque parts costs."""
+    """Whether a format can change the tokens of a message, opaque parts not considered."""
     if message.name is not None and message.role != "tool":
         return True
     if message.preamble is not None and message.preamble.changes:
@@ -58,12 +60,14 @@ def is_reshaped(message: Message) -> bool:
 
 
 def takes_name(form: str, name: str) -> bool:
-    """Whether a format has a field for the name of a speaker, and takes this one."""
+    """Whether a format has a field for the name of a speaker, and accepts this name in it."""
     return form == "openai" and _NAME.fullmatch(name) is not None
 
 
 def with_speaker(message: Message) -> Message:
-    """The message with its speaker before its first text; an answer without a text is returned itself."""
+    """Return the message with the speaker's name before its first text. An answer without a text is returned
+    unchanged.
+    """
     name, content = " ".join((message.name or "").split()), content_of(message)
     if not name or not content:
         return message
@@ -90,7 +94,9 @@ def _has_plain_text(part: Any) -> bool:
 
 
 def added_tokens(message: Message, counter: TokenCounter, shape: BodyShape) -> int:
-    """Tokens that a body of this shape adds to a message; below 0 if it leaves parts out."""
+    """Return the tokens that a body of this shape adds to a message. The result is negative if the body
+    leaves parts out.
+    """
     if not shape.format:
         return 0
     added, body_message = 0, sent_message(message)

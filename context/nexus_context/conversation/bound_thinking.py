@@ -1,13 +1,15 @@
-"""Whether the reasoning of earlier answers may be sent again: it is bound to everything that was sent before
-it.
+"""Decides whether the reasoning of earlier answers may be sent again. Reasoning is bound to everything that
+was sent before it.
 
 1. An answer with reasoning is stored with the fingerprint of the request that it answers (`Message.answers`):
    model, tools, system prompt, and every message before it, as they were sent.
-2. Reasoning lapses where a request would send anything else before it: after a cut, a repair, a compaction,
-   an edit of the prompt, in another model. It is left out, which the reasoning behind it has to match, too.
-3. What comes back comes back: after the undo of a compaction, the reasoning from before it holds again.
-4. An answer without a fingerprint, such as an imported one, is not known to answer any request. Its reasoning
-   is not sent to models that check what it was bound to (`strict`).
+2. Reasoning lapses if a request would send anything else before it: after a cut, a repair, a compaction, an
+   edit of the prompt, or for another model. Lapsed reasoning is left out; later reasoning must match the
+   messages without it.
+3. If the earlier messages return, so does their reasoning: for example, after the undo of a compaction, the
+   reasoning from before the compaction is valid again.
+4. It is not known which request an answer without a fingerprint answers, for example an imported one. Its
+   reasoning is not sent to models that check what it was bound to (`strict`).
 
 Source: "Prefix checks on thinking blocks" in the documentation of the Claude API.
 """
@@ -33,7 +35,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class RequestSize(NamedTuple):
-    """Tokens of a request by its model's counter."""
+    """The tokens of a request, counted by its model's counter."""
 
     counter: TokenCounter
     fixed: int
@@ -42,10 +44,11 @@ class RequestSize(NamedTuple):
 
 
 class SentRequest(msgspec.Struct, frozen=True):
-    """A request as it was sent: `base` stands for model, tools and system prompt; `current` ends it.
+    """A request as it was sent. `base` stands for model, tools and system prompt, and `current` is its last
+    message.
 
-    `strict`: the model checks what reasoning was bound to. `rest` are the messages that were appended since,
-    without `current`, of which there are `appended`.
+    `strict` is true if the model checks what reasoning was bound to. `appended` is how many messages were
+    appended to the history since. `rest` are these messages as they are sent, without `current`.
     """
 
     base: str
@@ -57,7 +60,7 @@ class SentRequest(msgspec.Struct, frozen=True):
     size: RequestSize | None = None
 
     def is_followed_by(self, history: History) -> bool:
-        """Whether the next message of a history continues this request."""
+        """Whether the next message that is added to this history continues this request."""
         return self.view.history is history and self.view.end + self.appended == len(history)
 
 
@@ -84,7 +87,7 @@ class _Progress:
 
 
 def has_reasoning(message: Message) -> bool:
-    """Whether a message has parts that are bound to what precedes them."""
+    """Whether a message has reasoning that is bound to the messages before it."""
     content = message.content
     return isinstance(content, list) and any(map(_is_reasoning, content))
 
@@ -96,10 +99,10 @@ def without_reasoning(message: Message) -> Message:
 
 
 class Reasoning(NamedTuple):
-    """Which reasoning of a view lapsed.
+    """Which reasoning of a view may be sent, and which has lapsed.
 
-    `lapsed` are the indexes, among the view's sound messages, of those whose reasoning must not be sent.
-    `holding` is the number of the others with reasoning.
+    `lapsed` are the indexes of messages whose reasoning must not be sent, among the view's sound messages.
+    `holding` is the number of messages whose reasoning may be sent.
     """
 
     lapsed: tuple[int, ...] = ()
@@ -107,8 +110,8 @@ class Reasoning(NamedTuple):
 
 
 def check_reasoning(base: str, view: View, *, strict: bool) -> Reasoning:
-    """Which answers of a view may be sent with their reasoning behind this model, these tools and this
-    prompt.
+    """Determine which answers of a view may be sent with their reasoning. `base` stands for model, tools and
+    system prompt.
     """
     if not view.history.reasoning:
         return Reasoning()
@@ -117,7 +120,7 @@ def check_reasoning(base: str, view: View, *, strict: bool) -> Reasoning:
 
 
 def without_lapsed(view: View, reasoning: Reasoning, counter: TokenCounter) -> View:
-    """The view without the tokens of reasoning that must not be sent."""
+    """Return the view with the tokens of lapsed reasoning subtracted."""
     indexes, origins = view.indexes(), view.sound_messages().origins
     added, history = dict(view.added), view.history
     saved = 0
@@ -140,9 +143,11 @@ def report_behind(
     *,
     correction: Correction,
 ) -> UsageReport | None:
-    """Report a provider's count of a turn's last request beside our estimate.
+    """Report what a provider counted for a turn's last request, beside our estimate. Return None if the size
+    of the request is unknown or there is no answer.
 
-    `request` is the last one that was assembled; `messages` are appended to the history behind it.
+    `request` is the request that was assembled last. `messages` are the messages to append to the history
+    after it.
     """
     if request.size is None or not any(message.role == "assistant" for message in messages):
         return None
@@ -162,12 +167,11 @@ def report_behind(
 def bind_answers(
     messages: Sequence[Message], request: SentRequest, *, summary: Message | None = None, kept: int = 0
 ) -> tuple[list[Message], SentRequest]:
-    """The messages that continue a conversation after a request, answers with reasoning with their
-    fingerprints.
+    """Return the messages that continue a conversation after a request, with a fingerprint in each answer
+    that has reasoning. Also return the request as the next messages continue it.
 
-    The message that the request ended with may come first. A `summary` by the provider's server stands for
-    everything before the last `kept` messages: these are sent behind it alone. Also returns the request as
-    the next messages continue it.
+    The first message may be the one that the request ended with. If a provider's server made a `summary`, it
+    replaces everything before the last `kept` messages, and these are bound to the summary only.
     """
     bound, news = list(messages), []
     fingerprint = _fingerprint_behind(request) if any(map(has_reasoning, bound)) else b""

@@ -1,4 +1,4 @@
-"""What a context costs, row by row, against its limits."""
+"""Represents what a context costs, row by row, and its limits."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Literal
@@ -26,16 +26,17 @@ what the context may take of it.
 
 
 class DefaultLimit(int):
-    """A limit that nobody set: it gives way to the window of a model that is known."""
+    """A default limit that no configuration set. The window of a known model replaces it."""
 
 
 DEFAULT_MAX_TOKENS = DefaultLimit(8_000)
 
 
 class ContextConfig(msgspec.Struct, frozen=True):
-    """How much a context may hold, and what leaves first. Sizes are in tokens.
+    """How large a context may be, and what is cut first. Sizes are in tokens.
 
-    Without `max_tokens` a manager with a model has its window, and one without a model 8,000.
+    If `max_tokens` is not set, the limit is the window of the manager's model, or 8,000 tokens without a
+    model.
     """
 
     max_tokens: int = DEFAULT_MAX_TOKENS
@@ -76,9 +77,9 @@ class ContextConfig(msgspec.Struct, frozen=True):
 
 
 class UsageRow(msgspec.Struct, frozen=True):
-    """One thing that tokens are spent on, with its place in a file, if any.
+    """The tokens of one part of a context, with its place in a file if it has one.
 
-    `message`: in a row of the history, the index of its first message.
+    In a row of the history, `message` is the index of the row's first message.
     """
 
     category: Category
@@ -102,7 +103,7 @@ class UsagePart(msgspec.Struct, frozen=True):
 
 
 class CategoryTokens(msgspec.Struct, frozen=True, rename="camel"):
-    """Tokens by category."""
+    """The tokens of each category, and their total."""
 
     system: int = 0
     tools: int = 0
@@ -113,9 +114,10 @@ class CategoryTokens(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class TokenBudget(msgspec.Struct, frozen=True, rename="camel"):
-    """The figures of a `TokenUsage`, for the program that runs the model. Sizes are in tokens.
+    """The figures of a `TokenUsage` for the program that runs the model. Sizes are in tokens.
 
-    `model_limit` is the window or the configured maximum; `available` is what the context may take of it.
+    `model_limit` is the model's window or the configured maximum, and `available` is the part of it that the
+    context may take.
     """
 
     model_limit: int
@@ -129,7 +131,8 @@ class TokenBudget(msgspec.Struct, frozen=True, rename="camel"):
 class Corrected(msgspec.Struct, frozen=True):
     """A total as the provider would count it (`tokens.correction`).
 
-    `error` is how far such totals were off lately, in thousandths at the median; None: not known yet.
+    `error` is the median of how far such totals were off lately, in thousandths, or None if it is not known
+    yet.
     """
 
     total: int
@@ -137,17 +140,19 @@ class Corrected(msgspec.Struct, frozen=True):
 
 
 class TokenUsage(msgspec.Struct, frozen=True):
-    """Tokens of a context. Σ rows.tokens = total, exactly; `over` is total > available.
+    """The tokens of a context. The rows sum to `total` exactly, and `over` is true if `total` is more than
+    `available`.
 
-    `limit` is the model's window or the configured maximum; `reserved` is for the answer and tool results;
-    `max_input` is the model's maximum input. `available` is the smaller of limit - reserved and max_input, at
-    least 0. `limit_known`: the limit is the model's or the configuration's, not a guess for an unknown model.
-    `parts` are the system prompt's tokens again, by kind of text; empty if the prompt's sources are unknown.
-    Σ parts.tokens = Σ tokens of system rows. `corrected` is the total by the provider's last count, with what
-    came since; None until a provider's usage is known. `deferred` are tokens of definitions that a model is
-    not sent before it looks for them.
+    `limit` is the model's window or the configured maximum. `reserved` is for the answer and tool results.
+    `max_input` is the model's maximum input. `available` is the smaller of limit - reserved and max_input,
+    and at least 0. `limit_known` is false if the limit is a guess for an unknown model.
 
-    It is a mapping, too: `usage["total"]`, `usage.get("budget")` and the other FIGURES, in tokens.
+    `parts` has the tokens of the system prompt again, by kind of text. They sum to the tokens of the system
+    rows, but are empty if the prompt's sources are unknown. `corrected` is the total by the provider's last
+    count and what came since, or None before a provider's usage is known. `deferred` are the tokens of tool
+    definitions that a model gets only when it searches for them.
+
+    A usage is also a mapping of the FIGURES to tokens: `usage["total"]`, `usage.get("budget")`.
     """
 
     model: str
@@ -176,7 +181,7 @@ class TokenUsage(msgspec.Struct, frozen=True):
 
     @property
     def percent(self) -> float:
-        """Share of the available tokens that is used, in percent, to one decimal."""
+        """The percentage of the available tokens that is used, rounded to one decimal."""
         return round(100 * self.total / self.available, 1) if self.available else 100.0
 
     @property
@@ -203,7 +208,9 @@ class TokenUsage(msgspec.Struct, frozen=True):
     keys, items, values = Mapping.keys, Mapping.items, Mapping.values
 
     def budget(self, *, reserve_tools: int = 0) -> TokenBudget:
-        """The budget. `reserve_tools` are the tokens of `reserved` for tool results."""
+        """Return the figures as a `TokenBudget`. `reserve_tools` is the part of `reserved` that is for tool
+        results.
+        """
         return TokenBudget(
             model_limit=self.limit,
             reserve_response=self.reserved - reserve_tools,
@@ -214,7 +221,7 @@ class TokenUsage(msgspec.Struct, frozen=True):
         )
 
     def by_category(self) -> dict[str, int]:
-        """Tokens of each category that has any."""
+        """Return the tokens of each category that has any: category → tokens."""
         sums: dict[str, int] = {}
         for row in self.rows:
             sums[row.category] = sums.get(row.category, 0) + row.tokens
@@ -233,7 +240,7 @@ def usage(
     reserved: int,
     parts: Iterable[UsagePart] = (),
 ) -> TokenUsage:
-    """Rows and limits as one value. `max_tokens` can only narrow the window of a known model."""
+    """Make a usage of rows and limits. `max_tokens` can only narrow the window of a known model."""
     limit = limits.limit(max_tokens)
     max_input = limits.max_input if limits.known else limit  # a guess does not narrow the input
     return TokenUsage(
@@ -250,7 +257,9 @@ def usage(
 
 
 def corrected(spent: TokenUsage, correction: Correction, counter: TokenCounter) -> TokenUsage:
-    """The usage with the total as the provider would count it, as far as that is known."""
+    """Return the usage with its total as the provider would count it. If that is not known, return it
+    unchanged.
+    """
     total = correction.total(spent.total, family_of_counter(counter).name)
     return (
         spent
@@ -260,10 +269,10 @@ def corrected(spent: TokenUsage, correction: Correction, counter: TokenCounter) 
 
 
 def history_rows(view: View, counter: TokenCounter) -> list[UsageRow]:
-    """The rows of the part of a conversation that is sent.
+    """Return the rows of the part of a conversation that is sent.
 
-    Rows before a cut come first, then the messages. Event and memory text of earlier turns, and notes on
-    changed instructions and tools, have rows of their own.
+    Rows for what stands before a cut come first, then the row of the messages. Event and memory text of
+    earlier turns, and notes on changed instructions and tools, have rows of their own.
     """
     rows: list[tuple[str, int, int]] = []
     message_tokens = view.tokens

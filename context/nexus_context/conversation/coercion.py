@@ -1,11 +1,12 @@
 """Checks and copies what a Python program passes as messages, content, results and tool calls.
 
-1. What is passed by itself is copied: later changes to the program's lists do not change a message. A
-   `Message` whose values are all JSON is taken as it is.
-2. A value that cannot be sent is refused at once, with the name of the argument: later its origin is unknown.
+1. Lists and objects that a program passes are copied, so that later changes to them do not change a message.
+   A `Message` whose values are all JSON is taken as it is.
+2. A value that cannot be sent is refused at once, with the name of the argument, because later its origin
+   would be unknown.
 3. Objects of a provider's SDK (with `model_dump`) become JSON with the names of its API, bytes base64.
 4. Tool calls may also have OpenAI's format. Arguments that are the text of a JSON object become that object.
-5. The roles of other APIs are known: developer is system, model is assistant.
+5. Roles of other APIs are converted: developer to system, model to assistant.
 """
 
 import json
@@ -42,7 +43,9 @@ _OWN_ROLES = frozenset(ROLES.values())
 
 
 def messages_from(messages: Any) -> tuple[Message, ...]:
-    """All messages of a batch, checked before any of them is used; RequestError names what is wrong."""
+    """Return the messages of a batch, after all of them were checked. Raise RequestError that names what is
+    wrong.
+    """
     is_list = messages.__class__ in (list, tuple)  # nearly always: the checks below take longer than the rest
     if not is_list and (isinstance(messages, _NO_LISTS) or not isinstance(messages, Iterable)):
         raise bad(f'messages is {kind_of(messages)}; it must be a list: [Message("user", "…"), …].')
@@ -57,7 +60,9 @@ def messages_from(messages: Any) -> tuple[Message, ...]:
 
 
 def message_from(message: Any, value_path: str) -> Message:
-    """A message with values that are JSON; the same object if they are. RequestError names what is not."""
+    """Return a message whose values are all JSON, which is the same object if they already are. Raise
+    RequestError that names a value that cannot be JSON.
+    """
     if _is_plain(message):
         return message  # type: ignore[no-any-return]
     if not isinstance(message, Message):
@@ -90,7 +95,7 @@ def message_from(message: Any, value_path: str) -> Message:
 
 
 def content_from(content: Any, value_path: str = "content") -> str | list[Any]:
-    """Text, or a copy of a list of parts."""
+    """Return a text, or a copy of a list of parts. Raise RequestError for any other value."""
     if isinstance(content, str):
         return str.__str__(content)
     if isinstance(content, Mapping):
@@ -108,7 +113,9 @@ def content_from(content: Any, value_path: str = "content") -> str | list[Any]:
 
 
 def result_from(result: Any) -> str | list[Any]:
-    """Text unchanged, a copy of parts, any other value as JSON text; RequestError if JSON cannot hold it."""
+    """Return a text unchanged, a copy of parts, or any other value as JSON text. Raise RequestError if JSON
+    cannot hold the value.
+    """
     value = copied(result, "result")
     if isinstance(value, list) and all(isinstance(part, dict) and "type" in part for part in value):
         parts: list[Any] = value
@@ -122,14 +129,14 @@ def result_from(result: Any) -> str | list[Any]:
 
 
 def text_from(text: Any, argument: str) -> str:
-    """The text of an argument; RequestError for anything else."""
+    """Return the text of an argument. Raise RequestError if it is not a text."""
     if not isinstance(text, str):
         raise bad(f"{argument} is {kind_of(text)}; it must be text.")
     return text
 
 
 def tool_calls_from(calls: Iterable[ToolCall | Mapping[str, Any]] | None) -> tuple[ToolCall, ...]:
-    """Copies of tool calls in either format."""
+    """Return copies of tool calls, which may also have OpenAI's format."""
     if isinstance(calls, str | Mapping | ToolCall):
         raise bad(f"tool_calls is {kind_of(calls)}; put the call in a list.")
     if calls is not None and not isinstance(calls, Iterable):
@@ -138,7 +145,7 @@ def tool_calls_from(calls: Iterable[ToolCall | Mapping[str, Any]] | None) -> tup
 
 
 def check_usage(usage: Any) -> None:
-    """Raise RequestError unless a provider's usage is one, or None."""
+    """Raise RequestError if `usage` is neither None nor a valid ProviderUsage."""
     if usage is None:
         return
     if not isinstance(usage, ProviderUsage):
@@ -147,7 +154,7 @@ def check_usage(usage: Any) -> None:
 
 
 def copied(value: Any, value_path: str, code: str = "bad-message") -> Any:
-    """A deep copy as JSON; a value that JSON cannot hold is refused."""
+    """Return a deep copy of a value as JSON. Raise RequestError if JSON cannot hold it."""
     if isinstance(value, str):
         return value
     try:
@@ -159,12 +166,12 @@ def copied(value: Any, value_path: str, code: str = "bad-message") -> Any:
 
 
 def kind_of(value: Any) -> str:
-    """The type of a value, for error messages."""
+    """Return the type of a value as a phrase for error messages."""
     return "None" if value is None else f"of the type {type(value).__name__}"
 
 
 def bad(message: str, code: str = "bad-message") -> RequestError:
-    """The error for a bad argument."""
+    """Make the error for a bad argument."""
     return RequestError(message, code=code)
 
 
@@ -263,7 +270,7 @@ def _tool_call(call: Any, value_path: str) -> ToolCall:
 
 
 def object_of(text: str) -> Any:
-    """The JSON object in a text; the text itself if it holds none."""
+    """Return the JSON object in a text. Return the text itself if it does not contain one."""
     if not text.strip():
         return {}
     try:

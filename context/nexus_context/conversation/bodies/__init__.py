@@ -1,1 +1,3 @@
-"""The bodies of requests: a module for each provider, what its servers refuse, and what a model takes."""
+"""Renders the bodies of requests: a module for each provider, what its servers refuse, and what a model
+takes.
+"""

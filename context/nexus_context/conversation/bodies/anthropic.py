@@ -1,14 +1,15 @@
-"""Anthropic's format: the body of `POST /v1/messages`.
+"""Renders a conversation in Anthropic's format: the body of `POST /v1/messages`.
 
-1. System messages at the start follow the system prompt at the top. Later ones stay where they are if the
-   model takes them: after the user message that they follow or precede, before the assistant's answer. Other
-   models, and places where no user message stands, get them as marked user texts.
+1. System messages at the start follow the system prompt at the top. If the model takes later ones, each is
+   sent after the user message that it follows or precedes, before the assistant's answer. Otherwise, or if no
+   user message stands there, a later one is sent as a marked text of the user.
 2. The first message is a user message, unless it holds a compaction: if an assistant spoke first, a text
    opens the conversation. Roles alternate.
-3. Results are blocks of a user message and come first in it. A failed result holds text only, never none.
-4. Reasoning is returned as it was signed and in its place among texts and calls, but not at the end of a
-   message, and not from before a change of what it was bound to. With a thinking budget, the assistant's last
-   message with calls must begin with reasoning; if it does not, the model is not told to think.
+3. Results are blocks of a user message and come first in it. A failed result holds text only, and always has
+   some.
+4. Reasoning is returned as it was signed, in its place among texts and calls. It is left out at the end of a
+   message, and if the messages that it is bound to have changed. With a thinking budget, the assistant's last
+   message with calls must begin with reasoning. If it does not, the model is not told to think.
 5. If the conversation ends with an assistant message, the model continues it; trailing white space is
    removed. Models that reject this get a user text that asks them to continue. A paused answer stays the last
    message, as it is (`server_tools`).
@@ -49,11 +50,12 @@ def anthropic(
     cache: Cache | None = Cache(),  # noqa: B008  # frozen
     lapsed: Collection[int] = (),
 ) -> tuple[Body, list[Repair]]:
-    """The body, and the repairs.
+    """Render the body. Return it with the repairs.
 
-    `settings` come from `parameter_fields.anthropic`. `cache` has what is known about the tokens of this
-    request and about the next one, for the breakpoints; None: no breakpoints. `lapsed` are the indexes of the
-    messages whose reasoning must not be sent: what it was bound to has changed since.
+    `settings` come from `parameter_fields.anthropic`. `cache` says what is known about the tokens of this
+    request and about the next request, to choose breakpoints; None sets no breakpoints. `lapsed` are the
+    indexes of messages whose reasoning must not be sent, because the messages that it is bound to have
+    changed.
     """
     sound, repairs, origins = prepared(messages, "anthropic")
     log = RepairLog(repairs)

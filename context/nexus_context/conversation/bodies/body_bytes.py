@@ -1,9 +1,10 @@
-"""The bytes of a body: a budget beside the tokens, since images are cheap in tokens and large in bytes.
+"""Limits the bytes of a body. This is a budget beside the tokens, since images take few tokens and many
+bytes.
 
 1. Above its limit a provider answers 413, however few tokens the body has.
-2. The oldest images of the history leave first, then its oldest files; a text stands in place of each. The
+2. The oldest images of the history are left out first, then its oldest files; a text replaces each. The
    current message keeps its own: if it alone is too large, the request is refused.
-3. Images leave in steps of a quarter of the limit, so that many requests begin with the same bytes.
+3. Images are left out in steps of a quarter of the limit, so that many requests begin with the same bytes.
 
 Sources, each read in November 2026: "Request size limits" in the documentation of the Claude API; "Images and
 vision" in that of OpenAI; "Increased file size limits", January 2026, of the Gemini API.
@@ -49,9 +50,9 @@ class _Media(NamedTuple):
 
 
 def within_bytes(view: View, counter: TokenCounter, *, form: str, around: object) -> View:
-    """The view without the images and files that a body of this format has no room for.
+    """Return the view without the images and files for which a body of this format has no room.
 
-    `around` is what is sent besides: system prompt, tools, current message.
+    `around` is what else is sent: system prompt, tools, current message.
     """
     history, limit = view.history, int(BODY_BYTES[form] * (1 - MARGIN))
     indexes = view.sent_indexes()

@@ -1,4 +1,5 @@
-"""Where Anthropic and OpenAI are asked to cache: breakpoints, each at the end of a prefix that will recur.
+"""Chooses where Anthropic and OpenAI are asked to cache: breakpoints, each at the end of a prefix that later
+requests will repeat.
 
 Anthropic: at most four.
 
@@ -45,11 +46,12 @@ Body = dict[str, Any]
 
 
 class Cache(msgspec.Struct, frozen=True):
-    """The caller's knowledge of a request and the next one. Sizes are in tokens; None: estimated.
+    """What the caller knows about a request and the next one. Sizes are in tokens; they are estimated if they
+    are None.
 
-    `stable` is how many messages, from the first, the next request repeats unchanged; None: all but the last.
-    `messages` has the tokens of each message. `ttl` is how long the provider keeps what it caches: a longer
-    time costs more to write.
+    `stable` is how many messages, from the first, the next request repeats unchanged; None means all but the
+    last. `messages` has the tokens of each message. `ttl` is how long the provider keeps what it caches; a
+    longer time costs more to write.
     """
 
     stable: int | None = None
@@ -61,7 +63,9 @@ class Cache(msgspec.Struct, frozen=True):
 
 
 class Breakpoint(NamedTuple):
-    """A block of a body: `messages[item].content[block]`, or `system[item]`, or `tools[item]`."""
+    """The block of a body that ends a cached prefix: `messages[item].content[block]`, `system[item]` or
+    `tools[item]`.
+    """
 
     section: str
     item: int
@@ -69,12 +73,16 @@ class Breakpoint(NamedTuple):
 
 
 def choose_breakpoints(body: Body, origins: Sequence[Sequence[int]], cache: Cache) -> list[Breakpoint]:
-    """The breakpoints, first to last. `origins` has the index of the stored message for each block."""
+    """Choose the breakpoints of a body for Anthropic, first to last. `origins` has, for each block of each
+    message, the index of the stored message.
+    """
     return _Search(body, origins, cache).places()
 
 
 def mark_breakpoints(body: Body, chosen: Sequence[Breakpoint], ttl: Lifetime = "5m") -> Body:
-    """A copy of the body with breakpoints. The shorter lifetime is the provider's default."""
+    """Return a copy of the body with the breakpoints set. A lifetime of 5 minutes is the provider's default
+    and is not written.
+    """
     mark = {"type": "ephemeral"} if ttl == "5m" else {"type": "ephemeral", "ttl": ttl}
     copy = dict(body)
     for section, item, block in chosen:
@@ -89,7 +97,9 @@ def mark_breakpoints(body: Body, chosen: Sequence[Breakpoint], ttl: Lifetime = "
 
 
 class Markable(NamedTuple):
-    """A content part of a body for OpenAI that may have a breakpoint; `origin` is its stored message."""
+    """A content part of a body for OpenAI that may have a breakpoint. `origin` is the index of its stored
+    message.
+    """
 
     item: int
     part: int
@@ -100,9 +110,10 @@ OPENAI_MARK = {"prompt_cache_breakpoint": {"mode": "explicit"}}
 
 
 def mark_openai(items: list[Body], markables: Sequence[Markable], cache: Cache, fixed: Any) -> None:
-    """Set the breakpoints of rules 1 and 2 in the items of a body, whose contents are lists of parts.
+    """Set the breakpoints of rules 1 and 2 in the items of a body. The contents of the items must be lists of
+    parts.
 
-    `markables` are in order; a system prompt has the origin -1 and comes first. `fixed` is what precedes the
+    `markables` are in order. A system prompt has the origin -1 and comes first. `fixed` is what precedes the
     items: the tools.
     """
     system = markables[0] if markables and markables[0].origin < 0 else None

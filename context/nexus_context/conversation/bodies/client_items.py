@@ -1,7 +1,7 @@
-"""Items of OpenAI's responses for tools that the client ran: they come back as they were, in pairs.
+"""Pairs the items of OpenAI's responses for tools that the client ran, which are sent back unchanged.
 
 1. A call is answered in the next message that is not the assistant's. The server refuses a call without an
-   output and an output without a call: each becomes a text of what it says.
+   output and an output without a call, so each of these becomes a text with its content.
 2. An output stands before the texts of its message.
 
 Source: the input items of the package openai 3.54; errors "No tool output found for shell call".
@@ -24,7 +24,7 @@ _PartIndex = tuple[int, int]  # a message and a part of its content
 
 
 def paired(messages: Sequence[Message], origins: Sequence[int], log: RepairLog) -> Sequence[Message]:
-    """The messages with texts in place of calls without an output, and outputs without a call."""
+    """Return the messages with texts in place of calls without an output, and of outputs without a call."""
     halves = _halves(messages) if any(map(_has_item, messages)) else ()
     if not halves:
         return messages

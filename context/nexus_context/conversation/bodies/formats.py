@@ -1,17 +1,18 @@
-"""An assembled conversation as the body of a request to OpenAI (two formats), Anthropic or Google.
+"""Renders an assembled conversation as the body of a request to OpenAI (two formats), Anthropic or Google.
 
 1. Order: tools, system prompt, history, current message (the order in which providers cache a prefix).
 2. A broken history is repaired first (`repair`), so that each result directly follows its call.
-3. Neighboring messages of one role become one message where the provider wants that; empty ones are left out.
+3. Neighboring messages of one role become one message if the provider requires that. Empty messages are left
+   out.
 4. Tool names and call ids that a provider rejects are replaced: in definitions and calls alike, and in the
    same way each time.
 5. Arguments are always a JSON object.
 6. Text, images and documents take the provider's form. A part that the provider does not accept becomes a
    text that names it.
-7. Reasoning and compactions of the provider itself come back as they were; reasoning of others is left out,
-   and their compactions become texts.
+7. Reasoning and compactions that the same provider made are sent back unchanged. Reasoning of other providers
+   is left out, and their compactions become texts.
 8. Every difference from what is stored is a `Repair`, for the caller to report.
-9. What a server refuses beyond its types is changed, by a table (`server_rules`).
+9. `server_rules` lists what a server refuses although its types allow it, and what is sent instead.
 
 Reading order: server_rules, tool_definitions, preparation, server_tools, client_items, openai_chat,
 openai_responses, anthropic, gemini.

@@ -1,4 +1,5 @@
-"""Google's format: the body of `POST /v1beta/models/MODEL:generateContent`. The model is in the address.
+"""Renders a conversation in Google's format: the body of `POST /v1beta/models/MODEL:generateContent`. The
+model is in the address.
 
 1. System messages at the start follow the system prompt in `systemInstruction`; later ones are marked texts
    of the user.
@@ -64,9 +65,10 @@ def gemini(
     *,
     unnamed: Collection[str] = (),
 ) -> tuple[Body, list[Repair]]:
-    """The body, and the repairs. `settings` come from `parameter_fields.gemini`.
+    """Render the body. Return it with the repairs.
 
-    `unnamed` are the ids that a repair gave to calls without one.
+    `settings` come from `parameter_fields.gemini`. `unnamed` are the ids that a repair gave to calls that
+    came without an id.
     """
     sound, repairs, origins = prepared(messages, "gemini")
     unnamed = {*unnamed, *unnamed_calls(repairs)}
@@ -258,12 +260,16 @@ class _Rendering:
 
 
 def unnamed_calls(repairs: Iterable[Repair]) -> set[str]:
-    """The ids of calls that came without one, as Gemini's do."""
+    """Return the ids that a repair gave to calls that came without an id, as calls of older Gemini
+    models do.
+    """
     return {repair.sent or "" for repair in repairs if repair.kind == "call-renamed" and not repair.given}
 
 
 def without_naming(repairs: Iterable[Repair], unnamed: Collection[str]) -> list[Repair]:
-    """Drop repairs that named calls and results: they are sent without an id, as they came."""
+    """Return the repairs without those that gave ids to the calls `unnamed` and their results, because these
+    are sent without an id.
+    """
     kinds = ("call-renamed", "result-unnamed")
     return [repair for repair in repairs if repair.kind not in kinds or repair.tool_call_id not in unnamed]
 

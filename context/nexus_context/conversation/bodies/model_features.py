@@ -1,8 +1,9 @@
-"""What a model cannot take, replaced by texts: images, documents, tool calls and their results; reasoning.
+"""Replaces what a model cannot take by texts: images, documents, tool calls and their results. Reasoning is
+left out.
 
-1. A part that the model cannot read becomes a text that says so. Reasoning is left out without one.
+1. A part that the model cannot read becomes a text that says so. Reasoning is left out without such a text.
 2. For a model without tools, a call becomes a text of its message, and a result a user's text.
-3. Every replacement is a `Repair`. Messages that need none stay the same objects.
+3. Every replacement is reported as a `Repair`. A message that needs none stays the same object.
 """
 
 from collections.abc import Iterable, Sequence
@@ -29,7 +30,7 @@ _PART_FEATURES: dict[str, Feature] = {
 def adapted(
     messages: Sequence[Message], lacking: Iterable[Feature], model: str
 ) -> tuple[Sequence[Message], list[Repair]]:
-    """The messages as a model takes them that lacks these features, and the repairs."""
+    """Return the messages in a form for a model that lacks these features, and the repairs."""
     missing = frozenset(lacking)
     if missing.isdisjoint(("tools", "vision", "documents", "thinking")):
         return messages, []
@@ -39,7 +40,9 @@ def adapted(
 
 
 def feature_of(part: Any) -> Feature | None:
-    """The feature that a model needs for a part of a content; None: every model takes it."""
+    """Return the feature that a model needs to take a part of a content. Return None if every model takes the
+    part.
+    """
     match parts.read_part(part):
         case parts.ImagePart():
             return "vision"

@@ -1,11 +1,11 @@
-"""OpenAI's format: the body of `POST /v1/chat/completions`.
+"""Renders a conversation in OpenAI's chat format: the body of `POST /v1/chat/completions`.
 
 1. Messages of system, assistant and tool hold only text (or an assistant's refusal). Images and files of
    results follow in a user message after them.
 2. A result is never empty: a text says that the tool returned nothing.
 3. A call id has at most 40 characters, a tool name at most 64.
-4. This format has no place for OpenAI's reasoning: only `openai_responses` returns it. Models of other makers
-   that reason in the clear get theirs back as `reasoning_content`.
+4. This format has no place for OpenAI's reasoning: only `openai_responses` returns it. Some models of other
+   makers write readable reasoning, and get it back as `reasoning_content`.
 5. Messages of speakers with names stay apart, each with its `name`.
 6. For models that take cache breakpoints, every content is a list of parts, so that setting one changes
    nothing else.
@@ -48,11 +48,11 @@ def openai(
     cache_key: str | None = None,
     cache: Cache | None = None,
 ) -> tuple[Body, list[Repair]]:
-    """The body, and the repairs.
+    """Render the body. Return it with the repairs.
 
-    `settings` come from `parameter_fields.openai`. `cache_key` names the session: its requests are routed to
-    where its prefix is cached. `cache` has what is known about the tokens of this request and about the next
-    one, for the breakpoints; None: no breakpoints.
+    `settings` come from `parameter_fields.openai`. `cache_key` is a name for the session: the provider routes
+    requests with the same name to the servers that cache their prefix. `cache` says what is known about the
+    tokens of this request and about the next request, to choose breakpoints; None sets no breakpoints.
     """
     sound, repairs, origins = prepared(messages, None)
     log = RepairLog(repairs)

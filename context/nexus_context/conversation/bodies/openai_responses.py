@@ -1,16 +1,17 @@
-"""OpenAI's format: the body of `POST /v1/responses`.
+"""Renders a conversation in OpenAI's format for responses: the body of `POST /v1/responses`.
 
-1. Nothing is stored on the server: reasoning comes back encrypted and is sent again, as it came and in its
-   place among texts and calls. Reasoning that nothing of the assistant follows is left out: it is rejected.
+1. Nothing is stored on the server. Reasoning comes back encrypted and is sent again unchanged, in its place
+   among texts and calls. Reasoning after which the assistant says and does nothing is left out, because the
+   server rejects it.
 2. System messages inside the history are items of the role developer. So is the system prompt for models that
    take cache breakpoints: `instructions` cannot have one.
-3. Every text of the assistant is an item of its own, every message of the user, too: an item that was sent
-   once does not change.
+3. Every text of the assistant and every message of the user is an item of its own, so that an item that was
+   sent once does not change.
 4. A result holds texts, images and files. It is never empty: a text says that the tool returned nothing.
 5. A call id and a tool name have at most 64 characters.
 6. The key `phase` in the `meta` of an assistant's message is sent with its texts.
-7. Items of tools that the server ran come back as they were. So do those of tools that the client ran, with
-   their outputs (`client_items`); a call of a custom tool has the text of its arguments as input.
+7. Items of tools that the server ran are sent back unchanged. So are items of tools that the client ran, with
+   their outputs (`client_items`). A call of a custom tool has the text of its arguments as input.
 
 Sources: the types of the package openai 3.54; the guides on reasoning, compaction and prompt caching.
 """
@@ -59,11 +60,12 @@ def openai_responses(
     cache_key: str | None = None,
     cache: Cache | None = None,
 ) -> tuple[Body, list[Repair]]:
-    """The body, and the repairs.
+    """Render the body. Return it with the repairs.
 
-    `settings` come from `parameter_fields.openai_responses`. `cache_key` names the session: its requests are
-    routed to where its prefix is cached. `cache` has what is known about the tokens of this request and about
-    the next one, for the breakpoints; None: no breakpoints.
+    `settings` come from `parameter_fields.openai_responses`. `cache_key` is a name for the session: the
+    provider routes requests with the same name to the servers that cache their prefix. `cache` says what is
+    known about the tokens of this request and about the next request, to choose breakpoints; None sets no
+    breakpoints.
     """
     sound, repairs, origins = prepared(messages, "openai")
     log = RepairLog(repairs)

@@ -1,4 +1,5 @@
-"""Model parameters as fields of a provider's request, and which of them the provider does not accept.
+"""Converts model parameters to fields of a provider's request, and reports those that the provider does not
+accept.
 
 1. Anthropic: the temperature is 0 to 1. From Claude 4.1 on `top_p` is not allowed beside it; from 4.7 on
    `temperature`, `top_p` and `top_k` are not allowed at all.
@@ -67,10 +68,10 @@ def openai(
     tools: bool = False,
     limit: int | None = None,
 ) -> tuple[Settings, list[str]]:
-    """Fields for chat completions, and what is not sent and why.
+    """Return the fields for chat completions, and a text for each parameter that is not sent or is changed.
 
-    `thinks`: the model can be told how much to think; `tools`: the request has tools; `limit`: the most
-    tokens of an answer, if known.
+    `thinks` is true if the model can be told how much to think, and `tools` if the request has tools. `limit`
+    is the largest number of tokens of an answer, or None if it is unknown.
     """
     unsent: list[str] = []
     gpt = _gpt(model)
@@ -90,7 +91,9 @@ def openai(
 def openai_responses(
     parameters: Mapping[str, Any], *, thinks: bool, model: str = "", limit: int | None = None
 ) -> tuple[Settings, list[str]]:
-    """Fields for responses, and what is not sent and why. `thinks` and `limit` as for chat completions."""
+    """Return the fields for responses, and a text for each parameter that is not sent or is changed. `thinks`
+    and `limit` mean the same as in `openai`.
+    """
     unsent: list[str] = []
     gpt = _gpt(model)
     effort = _effort(parameters, gpt, thinks, unsent)
@@ -109,7 +112,9 @@ def openai_responses(
 def gemini(
     parameters: Mapping[str, Any], *, thinks: bool, model: str = "", limit: int | None = None
 ) -> tuple[Settings, list[str]]:
-    """Fields for `generateContent`, and what is not sent and why. `thinks` and `limit` as for OpenAI."""
+    """Return the fields for `generateContent`, and a text for each parameter that is not sent or is changed.
+    `thinks` and `limit` mean the same as in `openai`.
+    """
     unsent: list[str] = []
     config = {
         field: parameters[name]
@@ -139,10 +144,11 @@ def anthropic(
     model: str = "",
     limit: int | None = None,
 ) -> tuple[Settings, list[str]]:
-    """Fields for messages, and what is not sent and why.
+    """Return the fields for messages, and a text for each parameter that is not sent or is changed.
 
-    `max_output` is sent if `max_tokens` is not set: it is required; at most what the SDKs take without
-    streaming, unless the thinking needs more. `limit`: the most tokens of an answer, if known.
+    `max_output` is sent if the parameter `max_tokens` is not set, because the provider requires a value. It
+    is reduced to what the SDKs take without streaming, unless thinking needs more. `limit` is the largest
+    number of tokens of an answer, or None if it is unknown.
     """
     unsent: list[str] = []
     version = claude_version(model) or _NO_VERSION
@@ -186,15 +192,17 @@ def takes_prefill(model: str) -> bool:
 
 
 def takes_system_messages(model: str) -> bool:
-    """Whether a model of Anthropic takes system messages inside the conversation: from Opus 4.8 on."""
+    """Whether a model of Anthropic takes system messages inside the conversation. Models from Opus 4.8
+    on do.
+    """
     version = claude_version(model)
     return version is not None and version >= (4, 8) and "preview" not in model.lower()
 
 
 def checks_reasoning(model: str) -> bool:
-    """Whether a model of Anthropic refuses reasoning behind anything else than it was bound to.
+    """Whether a model of Anthropic refuses reasoning if the messages that it is bound to have changed.
 
-    These are Fable and Mythos from 5.1 on, and the others from 5.5 on.
+    Fable and Mythos do so from version 5.1 on, the other models from 5.5 on.
     """
     version, name = claude_version(model), model.lower()
     return version is not None and version >= ((5, 1) if "fable" in name or "mythos" in name else (5, 5))
@@ -211,13 +219,15 @@ def takes_reasoning_content(model: str) -> bool:
 
 
 def takes_breakpoints(model: str) -> bool:
-    """Whether a model of OpenAI takes explicit cache breakpoints: from GPT-5.6 on."""
+    """Whether a model of OpenAI takes explicit cache breakpoints. Models from GPT-5.6 on do."""
     gpt = _gpt(model)
     return gpt is not None and gpt.version >= (5, 6)
 
 
 def searches_tools(form: str, model: str) -> bool:
-    """Whether a provider searches deferred tools for a model: from Claude 4 and GPT-5.4 on."""
+    """Whether a provider searches deferred tools for a model. Anthropic does from Claude 4 on, OpenAI from
+    GPT-5.4 on.
+    """
     if form == "anthropic":
         version = claude_version(model)
         return version is not None and version >= (4, 0)
@@ -226,13 +236,15 @@ def searches_tools(form: str, model: str) -> bool:
 
 
 def gemini_version(model: str) -> tuple[int, int] | None:
-    """The version of a Gemini; None for other models."""
+    """Return the version of a Gemini model. Return None for other models, or if the name has no version."""
     match = re.search(r"gemini-(\d+)(?:\.(\d+))?", model.lower())
     return (int(match[1]), int(match[2] or 0)) if match else None
 
 
 def claude_version(model: str) -> tuple[int, int] | None:
-    """The version of a Claude, the newest if its name has none; None for other models."""
+    """Return the version of a Claude model, or the newest version if its name has none. Return None for other
+    models.
+    """
     name = model.lower()
     if "claude" not in name:
         return None

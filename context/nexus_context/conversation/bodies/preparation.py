@@ -1,10 +1,11 @@
-"""What all formats do before they render a history: repair it, place compactions and calls.
+"""Prepares a history for all formats: repairs it, and puts compactions and calls in their places.
 
-1. A compaction of the provider's own server comes first: what stands before it is left out, because it stands
-   for that. System messages at the start stay.
-2. A compaction of another provider becomes a user message: its text, or a text that says that there is none.
-   A compaction that failed is left out.
-3. The history is repaired then, so that what a compaction cut in two is reported like any broken pair.
+1. A compaction that the provider's own server made comes first. Messages before it are left out, because it
+   replaces them. System messages at the start stay.
+2. A compaction of another provider becomes a user message with its text, or with a text that says that it has
+   none. A compaction that failed is left out.
+3. The history is repaired after that, so that a pair that a compaction divided is reported like any broken
+   pair.
 4. Calls stand where their marks are (`parts.CallPart`); a mark names the call by its id, or by its order if a
    repair changed the id.
 5. The name of a speaker stands before the text where the format has no field that takes it.
@@ -30,7 +31,8 @@ _NAME_REPAIRS = {
 
 
 def prepared(messages: Iterable[Message], provider: parts.Provider | None) -> Traced:
-    """The messages as the provider's format renders them, the repairs, and the origin of each message.
+    """Return the messages as the provider's format renders them, the repairs, and the index of the original
+    message of each.
 
     `provider` is None for OpenAI's chat format, which has no place for a compaction.
     """
@@ -68,7 +70,9 @@ def _prepared(messages: Iterable[Message], provider: parts.Provider | None) -> T
 def call_places(
     content: Sequence[Any], calls: Sequence[ToolCall]
 ) -> tuple[list[ToolCall | None], list[ToolCall]]:
-    """The call at each mark of a content (None: there is none), and the calls without a mark."""
+    """Return the call at each mark of a content, or None at a mark without a call. Also return the calls
+    without a mark.
+    """
     marks = [part["id"] for part in content if is_mark(part)]
     if not marks:
         return [], list(calls)
@@ -84,7 +88,9 @@ def is_mark(part: Any) -> bool:
 
 
 def leave_out_thinking(log: RepairLog, index: int | None = None) -> None:
-    """Report reasoning that its provider cannot check here, or that another one signed."""
+    """Report that reasoning is left out, because another provider signed it or its provider cannot check it
+    here.
+    """
     text = "Reasoning is left out: only the provider that signed it accepts it."
     log.add("thinking-left-out", text, index)
 
@@ -120,7 +126,7 @@ def _as_text(compaction: parts.CompactionPart, index: int) -> Repair:
 
 
 def leave_out_fields(kind: parts.AnyPart, log: RepairLog, index: int) -> None:
-    """Report what a format leaves out of a part because only Anthropic takes it."""
+    """Report the fields of a part that are left out because only Anthropic takes them."""
     match kind:
         case parts.TextPart(_, [_, *_]):
             text = "The citations of a text are left out: only Anthropic takes them."

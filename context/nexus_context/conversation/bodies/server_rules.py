@@ -1,14 +1,14 @@
-"""What servers refuse beyond the types of their requests: a table, and what is sent in its place.
+"""Changes what servers refuse although the types of their requests allow it, by a table of limits.
 
 1. RULES has a row for each format. Each limit names its source below; those read in documentation and seen in
    errors were read in November 2026.
 2. A schema is changed as little as possible: a missing `items` is added; a key that is refused becomes the
    nearest one that is not, in calls, too. Only keys of the arguments themselves are checked.
-3. An image that is refused becomes a text. If there are too many, the oldest leave, in steps of a quarter: so
-   that many requests begin with the same bytes.
-4. Citations are enabled for all documents and search results of a request, or for none: one that asks for
-   them decides for all.
-5. Reasoning that is bound to what stood before it does not come after such a change.
+3. An image that is refused becomes a text. If there are too many images, the oldest are left out in steps of
+   a quarter of the limit, so that many requests begin with the same bytes.
+4. Citations are enabled for all documents and search results of a request, or for none. If one of them asks
+   for citations, they are enabled for all.
+5. After a message that was changed by rule 3 or 4, reasoning that is bound to earlier messages is left out.
 
 Sources. Anthropic: "Vision" (General limits), "Citations" and "Search results" (all or none), "Tool search"
 (not all tools deferred) in the documentation of the Claude API; errors "Property keys should match pattern"
@@ -40,7 +40,9 @@ MIB = 1024 * 1024
 
 
 class Rules(NamedTuple):
-    """The limits of a format; None: unlimited. `images` are for a window of more than SMALL_WINDOW tokens."""
+    """The limits of a format; None means unlimited. `images` applies to models with a window of more than
+    SMALL_WINDOW tokens.
+    """
 
     tools: int | None
     images: int
@@ -82,9 +84,10 @@ _MARKS = ("cache_control", "prompt_cache_breakpoint")
 def accepted_schema(
     schema: Schema, provider: Owner, name: str, *, log: RepairLog, encoded: bytes
 ) -> tuple[Schema, Mapping[str, str]]:
-    """The schema of a tool as the provider accepts it, and the keys that are sent differently.
+    """Return the schema of a tool as the provider accepts it, and the keys that are sent differently: key →
+    sent key.
 
-    `encoded` is the definition as JSON.
+    `encoded` is the tool's definition as JSON.
     """
     rules = RULES[provider]
     if rules.needs_items and b'"array"' in encoded and _lacks_items(encoded):
@@ -99,7 +102,9 @@ def accepted_schema(
 
 
 def is_strict_schema(schema: Any, *, all_required: bool) -> bool:
-    """Whether each object of a schema is closed and, if asked for, requires all its properties."""
+    """Whether each object of a schema allows no additional properties. With `all_required`, each object must
+    also require all its properties.
+    """
     for part in _parts(schema):
         if part.get("type") != "object" and "properties" not in part:
             continue
@@ -191,9 +196,10 @@ class _PlacedPart(NamedTuple):
 
 
 def check_body(form: Owner, body: Body, log: RepairLog, *, model: str = "") -> None:
-    """Change what the server would refuse in the messages of a finished body: images, and citations.
+    """Change the images and citations in the messages of a finished body that the server would refuse.
 
-    `model` is Anthropic's: its window, and whether its reasoning is bound to what stands before it, matter.
+    `model` is set for Anthropic only. Its window matters, and whether its reasoning is bound to earlier
+    messages.
     """
     items = body.get("messages") or body.get("input") or body.get("contents") or ()
     placed_parts = list[_PlacedPart]()

@@ -1,12 +1,14 @@
-"""Which calls and results of Anthropic's server tools can be sent: those that have their other half.
+"""Decides which calls and results of Anthropic's server tools can be sent: only those that have their
+counterpart.
 
 1. A result answers the call in the same turn of the assistant. Neighboring messages of the assistant are one
    turn: an answer that paused (`pause_turn`) and its continuation.
-2. Beside a client's call the server waits: its result is in the next answer, behind the client's results.
-   Code that called tools may take several such answers.
-3. Only the client's results may stand between: after any other message a call without a result is left out.
-4. A call without a result at the end stays: the server goes on with a paused answer, which must come last and
-   as it is, or with the client's results.
+2. If a server tool is called beside a client's tool, the server waits: its result is in the next answer,
+   after the client's results. Code that called tools may take several such answers.
+3. Only the client's results may stand between a call and its result. After any other message, a call without
+   a result is left out.
+4. A call without a result at the end stays, because the server continues it: either in a paused answer, which
+   must come last and unchanged, or with the client's results.
 
 Sources, read in November 2026: "Server tools" (pause_turn, mixed turns) and "Programmatic tool calling" in
 the documentation of the Claude API.
@@ -30,7 +32,9 @@ _PartIndex = tuple[int, int]  # a message and a part of its content
 
 
 def paired(messages: Sequence[Message], origins: Sequence[int], log: RepairLog) -> Sequence[Message]:
-    """The messages without server tool calls that lack a result, and results that lack a call."""
+    """Return the messages without server tool calls that lack a result, and without results that lack a
+    call.
+    """
     if not any(map(_has_server_tool, messages)):
         return messages
     halves: dict[int, set[int]] = {}
@@ -47,9 +51,10 @@ def paired(messages: Sequence[Message], origins: Sequence[int], log: RepairLog) 
 
 
 def is_paused(messages: Sequence[Message]) -> bool:
-    """Whether the last message is an answer that the server wants back to go on with it.
+    """Whether the last message is an answer that the server wants back to continue it.
 
-    It says so (`stop_reason` in its meta), or it ends with what a server tool did.
+    This is so if its meta has the `stop_reason` of a pause, or if it ends with a part of a server tool and
+    calls no tool of the client.
     """
     last_message = messages[-1] if messages else None
     if last_message is None or last_message.role != "assistant" or last_message.tool_calls:

@@ -1,14 +1,15 @@
-"""Tools as a provider accepts them: definitions and arguments of any format, names and call ids.
+"""Converts tools of any format to a form that a provider accepts: definitions, arguments, names and call ids.
 
 1. A definition has a name and a JSON Schema of an object: all providers reject anything else, and reject
    choices (`oneOf` …) at the top level of the schema.
 2. Valid names and ids stay unchanged. In a name, other characters become `_`; a name that is too long ends in
    a hash of itself.
 3. Two tools never share a name: the one that had to change ends in a hash of its original name.
-4. An invalid id becomes the nearest valid one and always ends in a hash: nobody reads it.
-5. The result depends only on the original (for names, also on the other tools): it is the same each time.
-6. A provider's own tool is sent to it as it came. So are the fields of a definition that a provider knows;
-   others are reported, save those that are for people and programs.
+4. An invalid id becomes the nearest valid one and always ends in a hash, because people do not read it.
+5. The same original always gives the same result. For a name, the result also depends on the names of the
+   other tools.
+6. A provider's own tool is sent to that provider unchanged, and so are the fields of a definition that the
+   provider knows. Other fields are reported, except those that are for people and programs.
 7. What a provider's server refuses in a definition is changed by `server_rules`.
 """
 
@@ -66,7 +67,7 @@ _NOT_FIRST = "0123456789-"
 
 
 class Naming:
-    """The names and ids of one body. Lengths are in characters; None: unlimited."""
+    """Converts the names and ids of one body. Lengths are in characters; None means unlimited."""
 
     def __init__(
         self,
@@ -86,7 +87,7 @@ class Naming:
         self._names: dict[str, str] = {}
 
     def define(self, names: Iterable[str]) -> None:
-        """Register the names of all tool definitions, before the first call of `name`."""
+        """Register the names of all tool definitions. Call it before `name`."""
         originals = list(dict.fromkeys(names))
         taken = {name for name in originals if self._fits(name)}
         for name in originals:
@@ -101,7 +102,7 @@ class Naming:
             self._log_renamed(name, sent_name)
 
     def name(self, original: str) -> str:
-        """The name of a tool in a call."""
+        """Return the name with which a call of this tool is sent."""
         sent_name = self._names.get(original)
         if sent_name is None:
             sent_name = self._names[original] = original if self._fits(original) else self._fitting(original)
@@ -110,7 +111,7 @@ class Naming:
         return sent_name
 
     def id(self, original: str) -> str:
-        """The id of a call, or of the call that a result answers."""
+        """Return the id with which a call, or the result that answers it, is sent."""
         longest = self._longest_id
         if (longest is None or len(original) <= longest) and (self._any_id or _VALID.fullmatch(original)):
             return original
@@ -141,9 +142,11 @@ class Naming:
 
 
 class ToolDefinition(NamedTuple):
-    """A tool. `provider_form` is a definition that only this provider knows.
+    """A tool as it is sent. If only this provider knows it, `provider_form` is its definition, and `schema`
+    is empty.
 
-    `fields` are others that the provider takes; `renamed` has the sent keys of its arguments by their own.
+    `fields` are other fields that the provider takes. `renamed` maps the tool's argument names to the names
+    that are sent.
     """
 
     name: str
@@ -155,13 +158,13 @@ class ToolDefinition(NamedTuple):
 
     @property
     def is_called(self) -> bool:
-        """Whether a model calls it by its name."""
+        """Whether a model calls the tool by its name."""
         form = self.provider_form
         return form is None or "name" in form or "custom" in form
 
 
 def definitions(tools: Iterable[Mapping[str, Any]], provider: Owner, log: RepairLog) -> list[ToolDefinition]:
-    """The tools that the provider accepts; the others are logged."""
+    """Return the tools that the provider accepts. Tools that it does not accept are logged."""
     by_name: dict[str, ToolDefinition] = {}
     for original in tools:
         encoded = _encoded(original)
@@ -183,7 +186,9 @@ def definitions(tools: Iterable[Mapping[str, Any]], provider: Owner, log: Repair
 
 
 def arguments(call: ToolCall, log: RepairLog) -> dict[str, Any]:
-    """The arguments of a call as an object. Text is parsed as JSON; what is not an object is wrapped."""
+    """Return the arguments of a call as an object. A text is parsed as JSON, and a value that is not an
+    object is put inside one.
+    """
     value: Any = call.arguments
     if value.__class__ is dict:
         return value  # clean, because the history is repaired
@@ -191,7 +196,9 @@ def arguments(call: ToolCall, log: RepairLog) -> dict[str, Any]:
 
 
 def arguments_text(call: ToolCall, log: RepairLog) -> str:
-    """The arguments of a call as the JSON text of an object; unchanged if they are one."""
+    """Return the arguments of a call as the JSON text of an object. A text that already is one stays
+    unchanged.
+    """
     value = call.arguments
     if value.__class__ is not dict:
         wrapped = _object(value, call.id, log)

@@ -1,1 +1,3 @@
-"""Old messages become a summary, with a receipt of what is lost: when, what, by whom, and the way back."""
+"""Replaces old messages by a summary. A receipt says what is lost, when and by whom it was made, and how to
+undo it.
+"""

@@ -1,4 +1,4 @@
-"""Whether a conversation should be compacted, and why.
+"""Decides whether a conversation should be compacted, and why.
 
 1. The first reason that applies is reported: an explicit request, tokens, messages, tool calls. Messages and
    tool calls count from the last compaction on.
@@ -23,7 +23,7 @@ Reason = Literal["explicit", "token_limit", "message_count", "tool_count"]
 class CompactionSettings(msgspec.Struct, frozen=True):
     """The section `compaction` of config.json. Ratios are shares of the available tokens.
 
-    `keep_recent_turns` is in the section `context`, since truncation keeps to it as well.
+    `keep_recent_turns` comes from the section `context`, because truncation uses it, too.
     """
 
     enabled: bool = True
@@ -40,7 +40,7 @@ class CompactionSettings(msgspec.Struct, frozen=True):
 
 
 def settings_of(effective: Effective) -> CompactionSettings:
-    """The settings of a folder."""
+    """Return the compaction settings of a folder."""
     section = effective.get("/compaction") or {}
     values = {name: section[name] for name in CompactionSettings.__struct_fields__ if name in section}
     return CompactionSettings(**values, keep_recent_turns=effective.get("/context/keep_recent_turns"))
@@ -54,10 +54,11 @@ def should_compact(
     tool_calls: int = 0,
     explicit: bool = False,
 ) -> Reason | None:
-    """The reason to compact, or None.
+    """Return the reason to compact, or None if there is none.
 
-    `percent` is `TokenUsage.percent`: everything that is sent relative to what is available. `messages` and
-    `tool_calls` count from the last compaction on. An explicit request is honored even if compaction is off.
+    `percent` is `TokenUsage.percent`: everything that is sent, relative to what is available. `messages` and
+    `tool_calls` count from the last compaction on. An explicit request counts even if compaction is switched
+    off.
     """
     if explicit:
         return "explicit"

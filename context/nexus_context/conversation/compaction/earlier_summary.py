@@ -1,10 +1,10 @@
-"""An earlier summary, by whoever wrote it, as items under the sections of ours.
+"""Reads an earlier summary, whoever wrote it, as items under the sections of our own summaries.
 
 1. Headings begin a line: `#`, bold lines, and numbered titles that end with a colon (`6. All user
-   messages:`). `summary_aliases` lists the titles that other programs use. What stands under an unknown one,
-   or under none, is state.
-2. An item is a list mark with its text and the lines below it that are indented further, else a line. The
-   indentation that all lines under a heading share does not count.
+   messages:`). `summary_aliases` lists the titles that other programs use. Text under an unknown title, or
+   under none, belongs to the section `state`.
+2. An item begins with a list mark and includes the lines below it that are indented further. Without list
+   marks, each line is an item. The indentation that all lines under a heading share does not count.
 3. Code between fences is left out unless it belongs to a user's message; it is in the files.
 4. An item longer than LONGEST_ITEM is shortened, with a mark.
 """
@@ -31,7 +31,7 @@ class Item(NamedTuple):
 
 
 def items_of(summary: str) -> Iterator[Item]:
-    """The items in their order."""
+    """Yield the items of a summary in order."""
     for section, lines in _blocks(summary.splitlines()[:MOST_LINES]):
         for text in _items(lines, verbatim=section in VERBATIM):
             if section not in VERBATIM:

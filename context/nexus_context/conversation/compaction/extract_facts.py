@@ -1,6 +1,6 @@
-"""Extract what later steps may need from messages, one message at a time and without a model.
+"""Extracts from messages what later steps may need, one message at a time and without a model.
 
-1. What the user wrote (`user_words`), verbatim: every message that says something, and of all of them the
+1. What the user wrote (`user_words`) is kept verbatim: every message that says something, and those of its
    sentences that instruct or correct.
 2. What an assistant found out and decided: sentences that say so, and what a turn's last message reports.
    Open work: the tasks of lists (`task_lists`) and sentences that promise more.
@@ -43,7 +43,7 @@ SHORT = 600
 
 
 class Fact(msgspec.Struct, frozen=True):
-    """One thing that a summary may say. `at` orders facts by time, `weight` by importance."""
+    """One statement that a summary may contain. `at` is its order in time, and `weight` its importance."""
 
     text: str
     key: str
@@ -52,9 +52,9 @@ class Fact(msgspec.Struct, frozen=True):
 
 
 class Facts(msgspec.Struct, frozen=True):
-    """Facts by section, each key once, in the order of time.
+    """Facts by section, in the order of time. No two facts of a section have the same key.
 
-    The section `facts` is empty: names and values come from an `IdentifierIndex`.
+    The section `facts` is empty, because names and values come from an `IdentifierIndex`.
     """
 
     sections: dict[Section, tuple[Fact, ...]]
@@ -65,7 +65,7 @@ class Facts(msgspec.Struct, frozen=True):
 
 
 def extract_facts(messages: Sequence[Message]) -> Facts:
-    """The facts in the messages, which are ordered oldest first."""
+    """Extract the facts in the messages, which must be sorted oldest first."""
     collector = _Collector()
     fresh: list[Message] = []
     for message in messages:
@@ -93,12 +93,12 @@ def extract_facts(messages: Sequence[Message]) -> Facts:
 
 
 def headings() -> dict[Section, str]:
-    """The headings of the sections in a summary."""
+    """Return the headings of the sections in a summary: section → heading."""
     return _table("summary_headings")  # type: ignore[return-value]
 
 
 def lines() -> dict[str, str]:
-    """The templates of the lines in a summary."""
+    """Return the templates of the lines in a summary: name → template."""
     return _table("summary_lines")
 
 

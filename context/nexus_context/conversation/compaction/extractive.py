@@ -1,7 +1,8 @@
-"""The embedded summarizer: sentences picked from the conversation, without a model, as the summary states.
+"""Writes summaries without a model: the embedded summarizer picks sentences from the conversation, and the
+summary says so.
 
-1. Facts come from `extract_facts`; names and values that neither a fact nor a message that stays holds come
-   from an index of identifiers. Files that were only read are among the names.
+1. Facts come from `extract_facts`. Names and values come from an index of identifiers, unless a fact or a
+   preserved message already has them. Files that were only read are among the names.
 2. Every section gets its share of the limit, the most important facts first. What is left goes to the
    sections in the order of LEFTOVER. Within a section facts stand in the order of time. Then SPARE facts
    (commands that only read, remarks of the assistant) get half of the rest. Names get NAMES_SHARE and all
@@ -71,7 +72,7 @@ _CHARACTERS = 3  # of a token, at least: to shorten a message to a share without
 
 
 def extract(request: SummaryRequest, counter: TokenCounter) -> Written:
-    """The embedded summary of a request. Raises `CompactionError` if nothing fits the limit."""
+    """Write the embedded summary for a request. Raise `CompactionError` if nothing fits the limit."""
     index = names_in(request.replaced)
     source = _Source(extract_facts(request.replaced), index, request.preserved)
     text = _summary(source, counter, limit=request.limit, pins=request.pins)
@@ -85,7 +86,9 @@ def extract(request: SummaryRequest, counter: TokenCounter) -> Written:
 def summary(
     messages: Sequence[Message], counter: TokenCounter, *, limit: int, pins: Sequence[str] = ()
 ) -> str:
-    """A summary of the messages in at most `limit` tokens, pins included; empty if none fits."""
+    """Return a summary of the messages with at most `limit` tokens, including the pins. Return "" if none
+    fits.
+    """
     source = _Source(extract_facts(messages), names_in(messages))
     return _summary(source, counter, limit=limit, pins=pins)
 

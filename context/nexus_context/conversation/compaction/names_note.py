@@ -1,4 +1,5 @@
-"""The names note of a summary: names and values of the replaced messages that nothing else holds.
+"""Makes the names note of a summary: names and values of the replaced messages that nothing else in the new
+history has.
 
 1. A name that the summary or a message that stays has is left out, and so are commands: the summary lists
    those that matter.
@@ -27,7 +28,7 @@ _PIECE = identifiers.RESULT_HEAD  # characters of a summary that are read at onc
 
 
 def names_in(messages: Iterable[Message], *, most: int = MOST_NAMES) -> IdentifierIndex:
-    """The names in messages that a summary stands for."""
+    """Return the names in messages that a summary replaces. At most `most` names are told apart."""
     index = IdentifierIndex(most=most, weights=WEIGHTS)
     for message in messages:
         if is_summary(message):
@@ -40,7 +41,9 @@ def names_in(messages: Iterable[Message], *, most: int = MOST_NAMES) -> Identifi
 
 
 def missing_names(index: IdentifierIndex, present: Iterable[str], counter: TokenCounter, limit: int) -> str:
-    """The names of the index that occur in none of the texts, best first, in at most `limit` tokens."""
+    """Return the names of the index that occur in none of the texts `present`, best first, as a text with at
+    most `limit` tokens.
+    """
     words = Words(present)
     names = (name for name in index.ranked() if name.kind != "command" and not words.has(name.text))
     return list_of(names, counter, limit)
@@ -54,7 +57,9 @@ def with_names(
     *,
     limit: int,
 ) -> str:
-    """The summary with the names that neither it nor a preserved message has, in `limit` more tokens."""
+    """Add to a summary the names that neither it nor a preserved message has. They take at most `limit`
+    tokens.
+    """
     lines = dict(line.split(": ", 1) for line in texts.text("summary_headings").splitlines())
     title = f"\n\n## {lines['facts']}\n"
     names = missing_names(index, (summary, *texts_of(preserved)), counter, limit - counter.count(title) - 2)
@@ -62,7 +67,7 @@ def with_names(
 
 
 class Words:
-    """Texts to look names up in: each word once, so that looking up takes a fraction of the time."""
+    """Texts in which names are looked up. Each word is stored once, which makes looking up much faster."""
 
     def __init__(self, present: Iterable[str]) -> None:
         self._texts = "\n".join(present)
@@ -77,7 +82,7 @@ class Words:
 
 
 def texts_of(messages: Iterable[Message]) -> Iterator[str]:
-    """The texts of messages and the values in the arguments of their calls."""
+    """Yield the texts of messages and the values in the arguments of their calls."""
     for message in messages:
         yield text_of(message)
         for call in message.tool_calls:

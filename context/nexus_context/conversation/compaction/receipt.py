@@ -1,4 +1,4 @@
-"""What a compaction leaves behind: a receipt, or the reason why nothing was compacted.
+"""Defines what a compaction leaves behind: a receipt, or the reason why nothing was compacted.
 
 RequestError
 └── CompactionError      `code`: nothing-to-compact, no-summary, no-gain
@@ -19,11 +19,11 @@ Refusal = Literal["nothing-to-compact", "no-summary", "no-gain"]
 
 
 class CompactionError(RequestError):
-    """Nothing was compacted; the conversation is unchanged.
+    """Nothing was compacted, and the conversation is unchanged.
 
-    `code` is `nothing-to-compact`, `no-summary` (every summarizer failed; the message says why each did) or
+    `code` is `nothing-to-compact`, `no-summary` (every summarizer failed, and the message says why) or
     `no-gain` (the summary is not smaller than what it would replace). `reason` says why the summary was
-    refused, for the list of failures of another one.
+    refused. If another summarizer is tried afterwards, it appears in that one's list of failures.
     """
 
     def __init__(self, message: str, *, code: Refusal, reason: str = "") -> None:
@@ -32,14 +32,18 @@ class CompactionError(RequestError):
 
 
 def nothing_to_undo(compaction: str | None, existing: Iterable[str]) -> str:
-    """The sentence for a compaction that cannot be undone, by default the last one; `unknown-compaction`."""
+    """Return the sentence that says that a compaction cannot be undone. `compaction` is None for the last
+    one; the error's code is `unknown-compaction`.
+    """
     subject = "no compaction" if compaction is None else f"no compaction {compaction!r}"
     ids = ", ".join(existing)
     return f"There is {subject} to undo.{f' There are: {ids}.' if ids else ''}"
 
 
 def opaque_provider(receipt: Any) -> str | None:
-    """The name of the provider whose server made a compaction, by its receipt as stored; None for others."""
+    """Return the name of the provider whose server made a compaction, from its stored receipt. Return None
+    for any other compaction.
+    """
     if not isinstance(receipt, dict) or receipt.get("opaque") is not True:
         return None
     provider = str(receipt.get("summarizer"))
@@ -47,7 +51,9 @@ def opaque_provider(receipt: Any) -> str | None:
 
 
 class Lost(msgspec.Struct, frozen=True, rename="camel"):
-    """What appears nowhere in the new history. `counts` has the number of each kind, listed or not."""
+    """What appears nowhere in the new history. `counts` has the number of lost items of each kind, including
+    those that are not listed.
+    """
 
     paths: tuple[str, ...] = ()
     commands: tuple[str, ...] = ()
@@ -60,9 +66,10 @@ class Lost(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Receipt(msgspec.Struct, frozen=True, rename="camel"):
-    """What one compaction did. Tokens are those of the history.
+    """What one compaction did. Numbers of tokens are those of the history.
 
-    `opaque`: a provider's server made it, so that nobody can say what is lost; `summarizer` is the provider.
+    `opaque` is true if a provider's server made the compaction, so that nobody can say what is lost. Then
+    `summarizer` is the provider.
     """
 
     id: str

@@ -1,4 +1,4 @@
-"""One compaction from top to bottom: plan → summarize → finish → apply.
+"""Plans and finishes one compaction, from top to bottom: plan → summarize → finish → apply.
 
     plan(history, …)          what is replaced, what stays, how long the summary may be
     Plan.request()            what a summarizer is asked (`summarizer`); it may answer asynchronously
@@ -111,8 +111,9 @@ _LONGEST_QUOTE = 40  # characters of a pin that an error quotes
 class CompactionRequest(msgspec.Struct, frozen=True):
     """Why a conversation is compacted, and what the user asks of it.
 
-    `overflow`: a provider refused the request as too long. A pin is a text that must stay verbatim, or the
-    index, in the whole conversation, of a message that must stay. `instructions` override the settings.
+    `overflow` is true if a provider refused the request as too long. A pin is a text that must stay verbatim,
+    or the index of a message that must stay, in the whole conversation. `instructions` override those of the
+    settings.
     """
 
     reason: Reason = "explicit"
@@ -141,22 +142,22 @@ class Plan(msgspec.Struct, frozen=True):
 
     @property
     def replaced_count(self) -> int:
-        """How many messages the summary will stand for."""
+        """The number of messages that the summary will replace."""
         return self.start - len(self.pinned) + self.missing
 
     @property
     def unread(self) -> int:
-        """How many of these messages are not read."""
+        """The number of replaced messages that are not read."""
         return self.replaced_count - len(self.replaced)
 
     @property
     def older(self) -> tuple[Message, ...]:
-        """The messages before `start` that are read, pinned ones included."""
+        """The messages before `start` that are read, including pinned ones."""
         return tuple(self.messages[index] for index in self._older())
 
     @property
     def replaced(self) -> tuple[Message, ...]:
-        """The messages that the summary will stand for and that are read, oldest first."""
+        """The messages that the summary will replace and that are read, oldest first."""
         pinned = set(self.pinned)
         return tuple(self.messages[index] for index in self._older() if index not in pinned)
 
@@ -166,18 +167,18 @@ class Plan(msgspec.Struct, frozen=True):
         return (*(self.messages[index] for index in self.pinned), *self.messages[self.start :])
 
     def covered(self) -> list[Message]:
-        """All messages before `start`, without the secrets in them."""
+        """Return all messages before `start`, with their secrets removed."""
         return [*map(without_secrets, self.messages[: self.start])]
 
     def finish(self, written: Written, *, counter: TokenCounter, made_at: datetime) -> "FinishedCompaction":
-        """As the function of this name."""
+        """Call the function `finish` with this plan."""
         return finish(self, written, counter=counter, made_at=made_at)
 
     def _older(self) -> Iterable[int]:
         return (*range(self.lead), *range(self.read_from, self.start))
 
     def extended(self, messages: Sequence[Message], tokens: int) -> "Plan":
-        """The plan after these messages, of `tokens` tokens, were appended: they stay."""
+        """Return the plan after these messages were appended, which stay. `tokens` are all their tokens."""
         return msgspec.structs.replace(
             self,
             messages=(*self.messages, *messages),
@@ -188,9 +189,10 @@ class Plan(msgspec.Struct, frozen=True):
     def request(self, sent: Sequence[Message] | None = None, *, room: int | None = None) -> SummaryRequest:
         """Build the request for summarizers.
 
-        `sent` are the messages as they were last sent, so that a provider finds them in its cache; by default
-        all messages. If `room`, the tokens that a request may still take, is less than the limit, the request
-        holds only the messages to be replaced, without the secrets in them: no cache has them.
+        `sent` are the messages as they were last sent, so that a provider finds them in its cache. If it is
+        None, all messages are used. `room` is the number of tokens that a request may still take. If it is
+        less than the summary's limit, the request holds only the messages to be replaced, with their secrets
+        removed, because no cache has them.
         """
         preserved = len(self.messages) - self.start
         if room is not None and room < self.summary_limit:
@@ -220,10 +222,10 @@ def plan(
     settings: CompactionSettings,
     request: CompactionRequest = CompactionRequest(),  # noqa: B008  # frozen
 ) -> Plan | None:
-    """Plan a compaction; None if there is nothing to replace.
+    """Plan a compaction. Return None if there is nothing to replace.
 
-    Messages that are not loaded (`history.gap`) are replaced unread. Raises RequestError for a pin that is
-    neither text nor index, is empty, exceeds the summary, or is not loaded.
+    Messages that are not loaded (`history.gap`) are replaced unread. Raise RequestError for a pin that is
+    neither text nor index, is empty, is too long for the summary, or is not loaded.
     """
     messages, sums, gap = history.messages, history.sums(counter), history.gap
     pins = _checked_pins(request.pins, len(messages) + gap.messages)
@@ -270,10 +272,10 @@ def plan(
 def select(
     history: History, counter: TokenCounter, *, budget: int, turns: int = 0, turns_budget: int = 0
 ) -> int:
-    """The index from which messages stay (rules 1 to 4); 0 if there is nothing to replace.
+    """Return the index from which messages stay (rules 1 to 4). Return 0 if there is nothing to replace.
 
     The messages that stay may take `budget` tokens, or `turns_budget` tokens if they are the newest `turns`
-    turns. No message before a gap stays.
+    turns. Messages before a gap never stay.
     """
     messages, sums = history.messages, history.sums(counter)
     earliest = history.gap.lead if history.gap.messages else 0
@@ -311,11 +313,12 @@ def select_messages_for_compaction(
     available_budget: int,
     recent_preserve_ratio: float = 0.25,
 ) -> tuple[list[Message], list[Message]]:
-    """Messages to summarize, and messages to preserve, both oldest first, by rules 1, 2, 4 and 5.
+    """Return the messages to summarize and the messages to preserve, both oldest first, by rules 1, 2, 4 and
+    5.
 
-    The preserved ones take at most `recent_preserve_ratio` of the `available_budget` tokens; the newest group
-    stays even if it takes more, and so do leading system messages. A missing result of a call counts as what
-    is sent for it, and is among the messages to summarize.
+    The preserved messages take at most the share `recent_preserve_ratio` of `available_budget` tokens. The
+    newest group stays even if it takes more, and so do leading system messages. If a call has no result, the
+    result that is sent for it counts, and is among the messages to summarize.
     """
     given_messages = list(messages)
     history = History(with_missing_results(given_messages))
@@ -429,7 +432,7 @@ def _loaded_index(pin: int, gap: Gap) -> int:
 
 
 class CompactionResult(msgspec.Struct, frozen=True):
-    """A compaction to be applied: the history becomes the summary, then the preserved messages."""
+    """A compaction that can be applied. The new history is the summary, then the preserved messages."""
 
     summary_message: Message
     preserved_messages: Sequence[Message]
@@ -438,12 +441,12 @@ class CompactionResult(msgspec.Struct, frozen=True):
 
     @property
     def messages(self) -> tuple[Message, ...]:
-        """The new history."""
+        """The messages of the new history."""
         return (self.summary_message, *self.preserved_messages)
 
 
 class FinishedCompaction(CompactionResult, frozen=True):
-    """A compaction with its receipt, as `finish` makes it."""
+    """A compaction with its receipt, as the function `finish` makes it."""
 
     receipt: Receipt
     reached: bool  # whether the history is now below the threshold
@@ -452,9 +455,10 @@ class FinishedCompaction(CompactionResult, frozen=True):
 def finish(
     plan: Plan, written: Written, *, counter: TokenCounter, made_at: datetime, compaction: str | None = None
 ) -> FinishedCompaction:
-    """The new history with its receipt. Raises `CompactionError` (`no-gain`) if it is not smaller.
+    """Make the new history with its receipt. Raise `CompactionError`, code `no-gain`, if it is not smaller
+    than the old one.
 
-    `made_at` is a local time; `compaction` is the id, by default a new one.
+    `made_at` is a local time. `compaction` is the id of the compaction, or None for a new one.
     """
     opaque = server_compactions(plan)
     text, index = _with_notes(redact_message(written.text), opaque), written.index
@@ -502,7 +506,7 @@ def finish(
 
 
 def server_compactions(plan: Plan) -> list[CompactionPart]:
-    """The compactions by providers' servers that a compaction replaces."""
+    """Return the compactions by providers' servers that this compaction replaces."""
     compactions = map(server_compaction, plan.messages[: plan.start])
     return [compaction for compaction in compactions if compaction is not None]
 
@@ -514,7 +518,7 @@ def _with_notes(summary: str, opaque: Sequence[CompactionPart]) -> str:
 
 
 def new_id() -> str:
-    """An id for a compaction: 12 random hexadecimal digits."""
+    """Make an id for a compaction: 12 random hexadecimal digits."""
     return uuid4().hex[:12]
 
 
@@ -530,7 +534,7 @@ def find_lost(
 ) -> Lost:
     """Find what occurs in `replaced` and nowhere in `history` (rule 11).
 
-    `facts` and `index` are those of `replaced`, if known.
+    `facts` and `index` are those of `replaced`, or None if they must be extracted.
     """
     present = _Present(history)
     if facts is None:

@@ -1,4 +1,4 @@
-"""Sentences that matter: user instructions and corrections, assistant decisions, open work.
+"""Finds sentences that matter: user instructions and corrections, assistant decisions, open work.
 
 1. A text is split into sentences at line ends and after `.`, `!`, `?` and their Chinese forms. Code fences
    are left out.
@@ -22,7 +22,7 @@ REPORTED, REMARKED, PASSING = 1.2, 0.6, 0.3
 
 
 class Cue(NamedTuple):
-    """A sentence, and how much it weighs."""
+    """A sentence and its weight."""
 
     text: str
     weight: float
