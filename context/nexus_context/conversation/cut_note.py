@@ -1,10 +1,10 @@
-"""The note that stands for the messages of a cut: what failed and still does, then names and values.
+"""Writes the note that replaces the messages of a cut: failures that are not resolved, then names and values.
 
 1. Messages are read as they are cut, each once. The note is written again at each cut.
 2. A failure is gone once the same command, or the same tool on the same file, ends without one. The last
    MOST_FAILURES are listed, in at most FAILURES_SHARE of the note.
 3. Names take the rest of it, best first (`IdentifierIndex`).
-4. No secret is in it: messages are read without theirs.
+4. The note has no secrets, because they are removed from the messages before these are read.
 """
 
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ LONGEST_FAILURE = 160
 
 
 class CutNote:
-    """Collects the content of a note. A copy is cheap and independent."""
+    """Collects the content of a note. Copying it is cheap, and a copy is independent."""
 
     def __init__(self, unread: int = 0) -> None:
         self._names = IdentifierIndex()
@@ -38,11 +38,11 @@ class CutNote:
         return note
 
     def skip(self, count: int) -> None:
-        """Count messages that are cut as read: their names would have faded."""
+        """Count this many messages of the cut without reading them, because their names would have faded."""
         self._names.messages += count
 
     def extend(self, messages: Sequence[Message]) -> None:
-        """Read the next messages that are cut."""
+        """Read the next messages of the cut."""
         self._names.extend(messages)
         of_tools = [
             without_secrets(message) for message in messages if message.role == "tool" or message.tool_calls
@@ -51,7 +51,9 @@ class CutNote:
         self._failures = [failure for failure in failures if not failure.resolved][-MOST_FAILURES:]
 
     def render(self, counter: TokenCounter, limit: int) -> str:
-        """The note in at most `limit` tokens; empty if nothing is known or nothing fits."""
+        """Return the note with at most `limit` tokens. Return "" if there is nothing to note or nothing
+        fits.
+        """
         room, lines = int(limit * FAILURES_SHARE), list[str]()
         for failure in reversed(self._failures):
             text = failure.text

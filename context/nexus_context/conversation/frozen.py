@@ -1,12 +1,14 @@
-"""The system prompt and the tools that a conversation's requests begin with, and what notes said since.
+"""Keeps the system prompt and tools that a conversation's requests begin with, and writes notes on what
+changed since.
 
 1. What a request was sent with is sent again, byte for byte, although files and tools have changed since. The
    next user message tells what changed, as a note in its preamble; later requests send it again.
-2. A part of a prompt is what has a row in the usage (`row_key`): a file of a layer, a skill, a section.
-   A change of order, or of the space around a part, is not told.
-3. A note says of a part which lines no longer apply and which are new, or its whole text if that is shorter
-   or if lines alone would mislead: a line that is gone at one place and remains at another.
-4. A tool that is gone is told as gone, although its definition is still sent.
+2. The parts of a prompt are those that have rows in the usage (`row_key`): a file of a layer, a skill, a
+   section. Notes do not mention a change of order, or of the space around a part.
+3. A note lists the lines of a part that no longer apply and the new lines. It has the whole text of the part
+   if that is shorter, or if lines alone would mislead, for example if a line is removed at one place and
+   remains at another.
+4. If a tool is gone, a note says so, although the tool's definition is still sent.
 5. Each state has a number; a note belongs to the state of its number. After prompt and tools were rendered
    anew (a new number), earlier notes are not sent any more: they would contradict the newer prompt.
 """
@@ -40,9 +42,9 @@ class Rendered(msgspec.Struct, frozen=True):
 
 
 class Frozen(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The beginning of a conversation's requests, kept unchanged.
+    """The system prompt and tools that a conversation's requests begin with, kept unchanged.
 
-    `told` is the state that notes have described since; None: there was no note.
+    `told` is the state that notes have described since, or None if there was no note.
     """
 
     number: int
@@ -53,19 +55,21 @@ class Frozen(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def latest(self) -> Rendered:
-        """The state that the model knows: what is sent, updated by notes."""
+        """The prompt and tools that the model knows: those that are sent, updated by notes."""
         return self.told or self.sent
 
 
 class Proposal(NamedTuple):
-    """The state after a request, if the conversation continues from there, and the note of that request."""
+    """What the conversation's requests begin with if it continues from this request, and the note in this
+    request.
+    """
 
     frozen: Frozen | None
     note: str = ""
 
 
 class Change(msgspec.Struct, frozen=True):
-    """A part of the prompt or a tool that changed. `text` is its part of the note."""
+    """A part of the prompt or a tool that changed. `text` is the passage of the note about it."""
 
     kind: ChangeKind
     label: str
@@ -75,9 +79,10 @@ class Change(msgspec.Struct, frozen=True):
 
 
 def settled(frozen: Frozen | None, proposal: Proposal | None, messages: Iterable[Message]) -> Frozen | None:
-    """The state of a conversation after `messages` were added to it.
+    """Return the frozen state of a conversation after `messages` were added to it.
 
-    A note counts only if one of them was sent with it: else the model would never learn of the change.
+    A note counts only if one of the messages was sent with it. Otherwise the model would never learn of the
+    change.
     """
     if proposal is None:
         return frozen
@@ -93,7 +98,9 @@ def settled(frozen: Frozen | None, proposal: Proposal | None, messages: Iterable
 
 
 def frozen_text(frozen: Frozen | None) -> str | None:
-    """The state as JSON for the ledger; None if there is none, or if JSON cannot hold it."""
+    """Return the state as JSON for the ledger. Return None if there is no state, or if JSON cannot hold
+    it.
+    """
     try:
         return None if frozen is None else msgspec.json.encode(frozen).decode()
     except (UnicodeEncodeError, TypeError):  # a name that is not Unicode
@@ -101,7 +108,9 @@ def frozen_text(frozen: Frozen | None) -> str | None:
 
 
 def frozen_of(text: str | None) -> Frozen | None:
-    """The state that `frozen_text` wrote; None also for one that this version cannot read."""
+    """Read the state that `frozen_text` wrote. Return None if there is none, or if this version cannot read
+    it.
+    """
     try:
         return None if text is None else decode_as(text, Frozen)
     except msgspec.DecodeError:
@@ -109,7 +118,7 @@ def frozen_of(text: str | None) -> Frozen | None:
 
 
 def note_of(changes: Sequence[Change]) -> str:
-    """Write the note that tells a model of these changes; "" if there are none."""
+    """Write the note that tells a model of these changes. Return "" if there are none."""
     if not changes:
         return ""
     change_texts = "\n\n".join(change.text for change in changes)
@@ -119,9 +128,10 @@ def note_of(changes: Sequence[Change]) -> str:
 def changes_between(
     before: Rendered, now: Rendered, *, separator: str, sent: Sequence[Tool] = ()
 ) -> tuple[Change, ...]:
-    """Compare two renderings: parts first, then tools. `separator` stands between sections of a prompt.
+    """Compare two renderings of prompt and tools, and return the changes of parts, then those of tools.
+    `separator` stands between sections of a prompt.
 
-    The definitions of the tools `sent` are sent already: they can be called.
+    `sent` are tools whose definitions are still sent, so that the model can call them.
     """
     if before is now:
         return ()
@@ -135,7 +145,7 @@ def changes_between(
 
 @lru_cache(maxsize=8)
 def parts_of(prompt: Prompt, separator: str) -> Mapping[RowKey, str]:
-    """The text of each part, without the space around it, in the order of the prompt."""
+    """Return the text of each part, without the space around it, in the order of the prompt."""
     collected: dict[RowKey, str] = {}
     for fragment in prompt.fragments:
         key = row_key(fragment)

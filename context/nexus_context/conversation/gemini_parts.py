@@ -1,4 +1,4 @@
-"""The keys of Gemini's parts: its API has camel case, Python programs have snake case."""
+"""Converts the keys of Gemini's parts: its API has camel case, and Python programs have snake case."""
 
 from typing import Any
 
@@ -27,9 +27,10 @@ GEMINI_KEYS = frozenset(("text", *_CAMEL, *_CAMEL.values()))
 
 
 def gemini_form(part: dict[str, Any]) -> dict[str, Any]:
-    """A part of Gemini as its API has it: keys in camel case, none without a value.
+    """Return a part of Gemini in the form of its API: keys in camel case, and no key whose value is None.
 
-    Python programs have snake case, and a dump of the SDK every key. A part in camel case is returned itself.
+    Python programs write snake case, and a dump of the SDK has every key. A part that is already in the API's
+    form is returned itself.
     """
     camel: dict[str, Any] = {}
     for key, value in part.items():

@@ -1,15 +1,17 @@
-"""Where the atomic groups and the turns of a growing conversation begin.
+"""Finds where the atomic groups and the turns of a growing conversation begin.
 
 1. A group is a single message, or an assistant message with tool calls and all its results. It is kept or cut
    as a whole: providers reject a call without its result and a result without its call.
 2. A late result, after other messages, belongs to the group of its call with everything in between, up to
    LATE messages back. Beyond that it is an orphan, which `repair` drops: groups must not grow without bound.
 3. A turn begins with a user message that does not follow a user message.
-4. The second call of an id is renamed to `id-2`, and so is its result: some models reuse ids, which providers
-   reject. Numbers are those of the whole conversation, so that a cut renames nothing. A result answers the
-   newest message that waits for it, and within that the calls of one id in order. A result that repeats an
-   answer right after it, or names no call, belongs to the group as well.
-5. Everything else that `repair` would change is noted on arrival: a sound conversation is never searched.
+4. The second call with the same id is renamed to `id-2`, and so is its result, because some models reuse ids,
+   which providers reject. The numbers count all calls of the conversation, so a cut renames nothing. A result
+   answers the newest message that waits for it; if that message has several calls with the id, their results
+   answer them in order. A result that repeats an answer right after it, or names no call, belongs to the
+   group as well.
+5. Anything else that `repair` would change is noted when a message arrives, so that a sound conversation is
+   never searched.
 """
 
 from bisect import bisect_left, bisect_right
@@ -34,7 +36,7 @@ class _Call(NamedTuple):
 
 
 class Grouping:
-    """Group starts, turn starts and broken messages so far, as ascending indexes.
+    """The group starts, turn starts and broken messages of the messages so far, as ascending indexes.
 
     `questions` has all turn starts, including those inside groups, where no cut is possible.
     """
@@ -59,7 +61,7 @@ class Grouping:
 
     @property
     def unanswered(self) -> bool:
-        """Whether a call in the last LATE messages still lacks its result."""
+        """Whether one of the last LATE messages has a call without a result."""
         return bool(self._open)
 
     def is_sound(self, head: int, anchor: int | None, start: int, end: int) -> bool:
@@ -91,7 +93,7 @@ class Grouping:
         self._last_role = role
 
     def skip(self) -> None:
-        """Mark a gap: messages that are not added follow. No group or turn spans it."""
+        """Mark a gap, in which messages are not added. No group or turn spans it."""
         self._last_role = ""
         self._open.clear()
         self._newest.clear()
@@ -201,5 +203,5 @@ def _is_plain(message: Message) -> bool:
 
 
 def group_starts(messages: Sequence[Message]) -> list[int]:
-    """The indexes at which atomic groups begin, ascending."""
+    """Return the indexes at which atomic groups begin, ascending."""
     return Grouping(messages).groups

@@ -1,7 +1,7 @@
-"""Half surrogate pairs, which JavaScript and file names leave in texts: U+FFFD in their place.
+"""Replaces half surrogate pairs, which JavaScript and file names leave in texts, by U+FFFD.
 
-No JSON message, file or request can hold one, so a text is made whole where it enters: a message before it is
-stored or sent, a stored value of an earlier version when it is read.
+No JSON message, file or request can hold a half surrogate pair. So it is replaced where a text enters: in a
+message before it is stored or sent, and in a value that an earlier version stored, when it is read.
 """
 
 from typing import Any
@@ -17,7 +17,7 @@ _encode = msgspec.json.Encoder().encode
 def without_halves(value: Any) -> Any:
     """Replace half surrogate pairs in a text, or in all texts and names of a JSON value of any depth.
 
-    A value without halves stays equal.
+    A value without half pairs is equal to the result.
     """
     if not isinstance(value, dict | list | tuple):
         return _whole_text(value)
@@ -49,7 +49,9 @@ def _whole_text(value: Any) -> Any:
 
 
 def whole_message(message: Message) -> Message:
-    """A message whose texts, names and arguments are whole; the same object if they are."""
+    """Return a message without half surrogate pairs in its texts, names and arguments. It is the same object
+    if it has none.
+    """
     content = message.content
     if isinstance(content, str) and is_whole(content) and message == Message(message.role, content):
         return message
@@ -63,7 +65,7 @@ def whole_message(message: Message) -> Message:
 
 
 def is_whole(text: str) -> bool:
-    """Whether a text has no half of a surrogate pair."""
+    """Whether a text has no half surrogate pair."""
     if text.isascii():
         return True
     try:

@@ -1,15 +1,16 @@
-"""The messages of one conversation since its last compaction, each counted and encoded once.
+"""Holds the messages of one conversation since its last compaction, each counted and encoded once.
 
 1. Messages are only appended. A compaction creates a new history, which reuses the counts of the messages
    that it keeps.
 2. Counts are running sums for each counter: the tokens of any range of messages are one subtraction. Only the
    sums of the COUNTERS most recent counters are cached.
-3. `messages` are what their authors wrote, with the preambles that user messages were sent with; `sent` are
-   the same as a model is sent them. Sums and groups are those of `sent`.
-4. Of a history in a ledger, only the beginning and the end may be loaded. Indexes and sums are then those of
-   the loaded messages. No group or turn spans the gap. A call id that also occurs in the gap counts as new.
-5. System messages at the start are rules for all that follows. They may stand behind what opens the session:
-   a summary, or the message with the time. `leading` has their indexes.
+3. `messages` are what their authors wrote, together with the preambles with which user messages were sent.
+   `sent` are the same messages as a model receives them. Sums and groups are those of `sent`.
+4. If a history is stored in a ledger, only its beginning and its end may be loaded. Indexes and sums are then
+   those of the loaded messages. No group or turn spans the gap. A call id that also occurs in the gap counts
+   as new.
+5. System messages at the start are rules for the whole conversation. A message that opens the session may
+   precede them: a summary, or the message with the time. `leading` has the indexes of these system messages.
 """
 
 from bisect import bisect_left
@@ -52,7 +53,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class Gap(NamedTuple):
-    """Messages that are not loaded, with their tokens; they follow the first `lead` loaded ones."""
+    """Messages that are not loaded, with their tokens. They follow the first `lead` loaded messages."""
 
     lead: int = 0
     messages: int = 0
@@ -63,7 +64,7 @@ NO_GAP = Gap()
 
 
 class PreambleTokens(NamedTuple):
-    """What preambles cost, by kind of text."""
+    """The tokens of preambles, by kind of text."""
 
     event: int = 0
     memory: int = 0
@@ -79,7 +80,9 @@ class PreambleTokens(NamedTuple):
 
 
 class History:
-    """Messages, oldest first, with their groups, turns, tokens and JSON. Not thread-safe."""
+    """Messages, oldest first, with their groups, turns, tokens and JSON. Only one thread may use it at a
+    time.
+    """
 
     def __init__(self, messages: Iterable[Message] = ()) -> None:
         self.messages: list[Message] = []
@@ -122,9 +125,11 @@ class History:
         counter: str,
         gap: Gap,
     ) -> "History":
-        """Restore a history from a ledger; `tokens` are its counts by the counter of that name.
+        """Restore a history from a ledger. `tokens` are the counts of the messages by the counter with the
+        name `counter`.
 
-        Raises ValueError if messages and tokens differ in number, or if fewer than `gap.lead` are loaded.
+        Raise ValueError if messages and tokens differ in number, or if fewer than `gap.lead` messages are
+        loaded.
         """
         if len(tokens) != len(messages) or gap.lead > len(messages):
             raise ValueError(f"{len(messages)} messages, {len(tokens)} counted, {gap.lead} before a gap")
@@ -141,7 +146,9 @@ class History:
 
     @property
     def least_start(self) -> int:
-        """The first message after the gap whose group is loaded; 0 without a gap."""
+        """The index of the first message after the gap whose group is loaded completely. It is 0 if there is
+        no gap.
+        """
         if not self.gap.messages:
             return 0
         messages, least = self.messages, self.gap.lead
@@ -150,7 +157,7 @@ class History:
         return least
 
     def needs_all(self) -> None:
-        """Raise RequestError if messages are not loaded."""
+        """Raise RequestError if some messages are not loaded."""
         if self.gap.messages:
             raise RequestError(
                 f"This needs the whole conversation, but {self.gap.messages:,} of its messages are not "
@@ -203,7 +210,7 @@ class History:
             self._begins = not self.leading and (is_opening(message) or is_summary(message))
 
     def systems_and_results(self, start: int, end: int) -> tuple[int, int]:
-        """How many of `messages[start:end]` are system messages, and how many are results of tools."""
+        """Return how many of `messages[start:end]` are system messages, and how many are results of tools."""
         sums = self._kinds
         systems, results = sums[-1]
         for message in self.messages[len(sums) - 1 :]:
@@ -212,22 +219,27 @@ class History:
         return sums[end][0] - sums[start][0], sums[end][1] - sums[start][1]
 
     def with_leading(self, kept_messages: Iterable[Message]) -> list[Message]:
-        """The messages that a compaction keeps, plus the leading system messages if they are missing."""
+        """Return the messages that a compaction keeps, with the leading system messages before them if they
+        are missing.
+        """
         messages = list(kept_messages)
         rules = [self.messages[index] for index in self.leading]
         return [*(rule for rule in rules if rule not in messages), *messages]
 
     def in_order(self, items: list[_Item]) -> list[_Item]:
-        """Put one item per message into the order in which the messages are sent (rule 5)."""
+        """Put a list with one item for each message into the order in which the messages are sent (rule
+        5).
+        """
         leading = self.leading
         if leading.start:
             items[: leading.stop] = [*items[leading.start : leading.stop], *items[: leading.start]]
         return items
 
     def sums(self, counter: TokenCounter) -> Sequence[int]:
-        """Running sums: `sums[b] - sums[a]` are the tokens of `messages[a:b]`.
+        """Return running sums of the tokens: `sums[b] - sums[a]` are the tokens of `messages[a:b]`.
 
-        Counts only messages that are new to this counter. Call it in a worker thread if there are many.
+        Only messages that this counter has not counted are counted. Call it in a worker thread if there are
+        many.
         """
         sums = self._sums.get(counter.name)
         if sums is None:
@@ -242,13 +254,13 @@ class History:
         return sums
 
     def tokens(self, counter: TokenCounter) -> int:
-        """Tokens of all messages; those in the gap as the ledger counted them."""
+        """Return the tokens of all messages. Those of messages in the gap are as the ledger counted them."""
         return self.sums(counter)[-1] + self.gap.tokens
 
     def preamble_tokens(self, counter: TokenCounter, start: int, end: int) -> PreambleTokens:
-        """Count the preambles of `messages[start:end]`.
+        """Return the tokens of the preambles of `messages[start:end]`.
 
-        Counts only those that are new to this counter.
+        Only preambles that this counter has not counted are counted.
         """
         if not self.preambles:
             return PreambleTokens()
@@ -259,7 +271,9 @@ class History:
         return sums[end_index].plus(sums[first_index], -1) if first_index < end_index else PreambleTokens()
 
     def added_tokens(self, counter: TokenCounter, shape: BodyShape) -> Mapping[int, int]:
-        """What a body adds to the tokens of messages, by their index; each is counted once."""
+        """Return what a body of this shape adds to the tokens of messages: index → tokens. Each message is
+        counted once.
+        """
         key = counter.name, shape._replace(number=0)
         done, added = self._added.pop(key, (0, {}))
         for index in self.reshaped[done:]:
@@ -272,7 +286,9 @@ class History:
         return added
 
     def reasoning_tokens(self, counter: TokenCounter, index: int, bare_message: Message) -> int:
-        """Tokens of the reasoning of a message; `bare_message` is the message without its reasoning."""
+        """Return the tokens of the reasoning in a message. `bare_message` is the same message without its
+        reasoning.
+        """
         key = counter.name, index
         if key not in self._reasoning_tokens:
             sums = self.sums(counter)
@@ -284,31 +300,33 @@ class History:
 
     @property
     def all_encoded(self) -> bool:
-        """Whether `encoded` has nothing left to encode."""
+        """Whether all messages are loaded and already encoded, so that `encoded` returns at once."""
         return len(self._encoded.each) == len(self.messages) and not self.gap.messages
 
     def encoded(self) -> list[msgspec.Raw]:
-        """The messages as their authors wrote them, as JSON, oldest first, each encoded once.
+        """Return the messages as JSON, oldest first, as their authors wrote them. Each is encoded once.
 
-        Raises RequestError if messages are not loaded.
+        Raise RequestError if some messages are not loaded.
         """
         self.needs_all()
         self._encode()
         return list(self._encoded.each)
 
     def encoded_in_pieces(self) -> list[msgspec.Raw]:
-        """The same as the items of an array, in fewer values: each is the JSON of several messages."""
+        """Return the same JSON as `encoded` in fewer values. Each value is the JSON of several messages with
+        commas between them.
+        """
         self.needs_all()
         self._encode()
         return self._encoded.pieces()
 
     def encoded_slice(self, start: int, end: int) -> list[msgspec.Raw]:
-        """The JSON of `messages[start:end]`."""
+        """Return `messages[start:end]` as JSON, as their authors wrote them."""
         self._encode()
         return self._encoded.each[start:end]
 
     def encoded_sent(self, start: int, end: int) -> list[msgspec.Raw]:
-        """The JSON of `sent[start:end]`."""
+        """Return `sent[start:end]` as JSON."""
         encoded = self._sent_encoded
         encoded.extend(self.sent[len(encoded.each) :])
         return encoded.each[start:end]
@@ -317,7 +335,7 @@ class History:
         self._encoded.extend(map(written_message, self.messages[len(self._encoded.each) :]))
 
     def take_over(self, other: "History", start: int) -> None:
-        """Append `other.messages[start:]` with their counts."""
+        """Append `other.messages[start:]` with their token counts."""
         for name, sums in self._sums.items():
             other_sums = other._sums.get(name, ())  # noqa: SLF001 - of its own class
             if len(sums) == len(self.messages) + 1 and len(other_sums) > start:
@@ -326,7 +344,9 @@ class History:
         self.extend(other.messages[start:])
 
     def remade(self, messages: Iterable[Message], counter: TokenCounter) -> "History":
-        """A history of other messages; the counts of identical message objects are reused."""
+        """Return a history of other messages. The token counts of messages that are the same objects are
+        reused.
+        """
         sums = self.sums(counter)
         counts = {
             id(message): sum_after - sum_before
@@ -345,10 +365,11 @@ class History:
 
 
 class Encoded:
-    """The JSON of messages, oldest first: one value per message in `each`, or few large ones in `pieces()`.
+    """The JSON of messages, oldest first. `each` has one value for each message, and `pieces()` returns few
+    large ones.
 
-    A piece is the JSON of several messages with commas between them and shares their memory. The newest
-    messages wait until their piece is full. Not thread-safe.
+    A piece is the JSON of several messages with commas between them, and shares their memory. The newest
+    messages wait until their piece is full. Only one thread may use it at a time.
     """
 
     def __init__(self) -> None:
@@ -366,14 +387,16 @@ class Encoded:
                 self._fill()
 
     def copy(self) -> "Encoded":
-        """Another one with the same messages, which share their memory."""
+        """Return an independent copy, whose messages share the memory of the original."""
         copied = Encoded()
         copied.each, copied._pieces = list(self.each), list(self._pieces)
         copied._first, copied._size = self._first, self._size
         return copied
 
     def pieces(self) -> list[msgspec.Raw]:
-        """All messages: the text between the brackets of an array, split at some of its commas."""
+        """Return the JSON of all messages in pieces. Joined with commas they are the text between the
+        brackets of an array.
+        """
         loose_messages = self.each[self._first :]
         return (
             [*self._pieces, msgspec.Raw(b",".join(loose_messages))] if loose_messages else list(self._pieces)

@@ -1,4 +1,4 @@
-"""Names and values that a conversation mentions: a later step can only repeat them, never guess them.
+"""Finds names and values that a conversation mentions. A later step can only repeat them, never guess them.
 
 One word (`classify`):
 
@@ -58,7 +58,7 @@ LONGEST = 200
 
 
 class Mention(NamedTuple):
-    """One name or value as written."""
+    """A name or value as it was written."""
 
     kind: Kind
     text: str
@@ -73,7 +73,7 @@ _AFTER = ".,:;+-/\\"  # no name ends with these
 
 @lru_cache(maxsize=16_384)
 def classify(word: str) -> tuple[Mention, ...]:
-    """The names in a word; none for a plain word."""
+    """Return the names in a word. A plain word has none."""
     if len(word) > LONGEST:
         return ()
     word = word.lstrip(_BEFORE).rstrip(_AFTER)
@@ -296,7 +296,7 @@ _Strength = tuple[float, int]  # the strength, and the number of the last messag
 
 
 class IdentifierIndex:
-    """The names in messages as they are cut. A copy is cheap and independent."""
+    """An index of the names in messages that are cut. Copying it is cheap, and a copy is independent."""
 
     def __init__(self, *, most: int = MOST, weights: Mapping[Source, float] = WEIGHTS) -> None:
         self._most = most
@@ -311,7 +311,9 @@ class IdentifierIndex:
         return index
 
     def add(self, message: Message, *, middle: int = RESULT_MIDDLE) -> None:
-        """Read the next message that is cut; of a long result `middle` characters between its two ends."""
+        """Read the next message that is cut. Of a long result, also read `middle` characters between its two
+        ends.
+        """
         self.messages = now = self.messages + 1
         strengths = self._strengths
         for source, names in mentions(message, middle=middle):
@@ -337,7 +339,7 @@ class IdentifierIndex:
             self.add(message, middle=middle)
 
     def ranked(self) -> list[Mention]:
-        """All names, best first."""
+        """Return all names, best first."""
         now = self.messages
 
         def score(item: tuple[Mention, _Strength]) -> tuple[float, str]:
@@ -348,7 +350,9 @@ class IdentifierIndex:
         return [mention for mention, _ in sorted(self._strengths.items(), key=score)]
 
     def render(self, counter: TokenCounter, limit: int = 600, *, first: str = "") -> str:
-        """The note in at most `limit` tokens, with the lines of `first` before the names; may be empty."""
+        """Return the note with at most `limit` tokens, with the lines of `first` before the names. It may be
+        empty.
+        """
         head = texts.text("identifiers_head").format(messages=self.messages)
         if first:
             head = f"{head}\n{first}"
@@ -359,7 +363,9 @@ class IdentifierIndex:
 
 
 def find(text: str, *, head: int = HEAD, tail: int = TAIL) -> list[Mention]:
-    """The names and values in a text, each once: commands and marked code first, then in order."""
+    """Return the names and values in a text, each once. Commands and marked code come first, then the others
+    in order.
+    """
     if len(text) > head + tail:
         text = f"{text[:head]}\n{text[len(text) - tail :]}"
     names: dict[Mention, None] = {}
@@ -384,7 +390,7 @@ def find(text: str, *, head: int = HEAD, tail: int = TAIL) -> list[Mention]:
 
 
 def command(line: str) -> Mention:
-    """A command as a name: its first line, with a mark if it was cut."""
+    """Return a command as a mention: its first line, with a mark if it was cut."""
     first_line, continuation, _ = line.strip().replace("\t", " ").partition("\n")
     if len(first_line) > LONGEST_COMMAND:
         first_line, continuation = first_line[:LONGEST_COMMAND], "…"
@@ -406,9 +412,10 @@ def _code(code: str) -> Iterable[Mention]:
 
 
 def mentions(message: Message, *, middle: int = 0) -> list[tuple[Source, list[Mention]]]:
-    """The names and values of a message by source, in order; a name may occur in several lists.
+    """Return the names and values of a message by source, in order. A name may occur in several lists.
 
-    Of a long result `middle` characters before its end (RESULT_TAIL) are a source of their own.
+    With `middle`, that many characters before the end of a long result (RESULT_TAIL) are a source of their
+    own.
     """
     text = redact_message(text_of(message))
     if message.role == "tool":
@@ -425,7 +432,7 @@ def mentions(message: Message, *, middle: int = 0) -> list[tuple[Source, list[Me
 
 
 def arguments_of(arguments: Any) -> Any:
-    """The arguments of a call as a value; a JSON string is decoded."""
+    """Return the arguments of a call as a value. A string with JSON is decoded."""
     if isinstance(arguments, str):
         try:
             return msgspec.json.decode(arguments)
@@ -435,13 +442,15 @@ def arguments_of(arguments: Any) -> Any:
 
 
 def is_shell(tool: str, key: str) -> bool:
-    """Whether `key` of a tool's arguments holds a command line."""
+    """Whether the argument `key` of this tool holds a command line."""
     name = tool.lower()
     return key in COMMAND_KEYS and any(shell in name for shell in SHELLS)
 
 
 def leaves(value: Any, key: str = "") -> Iterator[tuple[str, Any]]:
-    """The leaves of a JSON value, each with the key of itself or its list; bounded."""
+    """Yield the leaves of a JSON value, each with its key, or with the key of the list that contains it. At
+    most MOST_VALUES are returned.
+    """
     stack: list[tuple[str, Any, int]] = [(key, value, 0)]
     count = 0
     while stack and count < MOST_VALUES:
@@ -490,7 +499,9 @@ def _unescaped(text: str) -> str:
 
 
 def list_of(ranked: Iterable[Mention], counter: TokenCounter, limit: int, *, head: str = "") -> str:
-    """As many of the mentions, best first, as fit with `head` in `limit` tokens: a line for each kind."""
+    """List as many of the mentions, best first, as fit together with `head` in `limit` tokens. The result has
+    a line for each kind.
+    """
     chosen: list[Mention] = []
     spent = counter.count(head) + 1
     labels: set[Kind] = set()

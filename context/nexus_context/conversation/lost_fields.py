@@ -1,10 +1,10 @@
-"""Fields of parts that no body has: each is reported, so that nothing is dropped in silence.
+"""Reports fields of parts that no body has, so that nothing is dropped in silence.
 
-1. A part is sent with the keys that its reader knows (`parts`); CARRIED names them. A part that is sent as it
-   came, or that a text replaces, loses nothing more than its repair says.
+1. A part is sent with the keys that its reader knows (`parts`), which CARRIED lists. A part that is sent
+   unchanged loses nothing. If a text replaces a part, its repair already says so.
 2. Breakpoints for caching are Nexus' own, ids and states of items are the server's bookkeeping: neither is a
    loss. A field without a value says nothing.
-3. What is inside a part's own objects is looked at, one level deep.
+3. Objects inside a part are examined, too, one level deep.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -73,7 +73,7 @@ _DETAILS = ("low", "high", "original")
 
 
 def lost_fields(messages: Sequence[Message], form: str) -> list[Repair]:
-    """A repair for the fields of each type of part that a body of this format does not have."""
+    """Return a repair for each type of part that has fields which a body of this format does not have."""
     log = RepairLog(())
     for index, message in enumerate(messages):
         content: Any = message.content

@@ -1,4 +1,4 @@
-"""Messages: immutable values in the shape that clients send and models receive.
+"""Defines messages: immutable values in the form that clients send and models receive.
 
 JSON values have no cycles, so the garbage collector need not track messages (`gc=False`): with long histories
 it scanned all of them again and again.
@@ -16,7 +16,7 @@ GAP = "\n\n"
 
 
 class ToolCall(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=False):
-    """One tool call of an assistant. `arguments` is any JSON value, unchanged."""
+    """One tool call of an assistant. `arguments` is any JSON value, and is kept unchanged."""
 
     id: str  # the id that the result refers to
     name: str  # the tool
@@ -24,10 +24,11 @@ class ToolCall(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=False
 
 
 class Preamble(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, gc=False):
-    """The text before a user message's content; it is sent again with the message, byte for byte.
+    """The text before a user message's content. Whenever the message is sent again, the preamble is sent
+    again byte for byte.
 
-    `items` are the hashes of the memory items in `memory` that were sent whole. `changes` belongs to the
-    state of the number `frozen` (`frozen.Frozen`): with another one it is not sent.
+    `items` are the hashes of the memory items in `memory` that were sent whole. `changes` is sent only while
+    the conversation is in the state with the number `frozen` (`frozen.Frozen`).
     """
 
     event: str = ""  # the time, the facts of the event, the state of git
@@ -38,7 +39,7 @@ class Preamble(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_f
 
     @property
     def text(self) -> str:
-        """The text before the content."""
+        """The whole text before the content."""
         return GAP.join(part for part in (self.event, self.memory, self.changes) if part)
 
 
@@ -47,10 +48,10 @@ class Message(
 ):
     """One message of a conversation.
 
-    `content` is text, a list of parts (JSON objects such as `{"type": "text", "text": …}`) or null
-    beside tool calls. Content, arguments and meta come back exactly as they went in. `timestamp` is in the
-    client's own format; `tokens` is set by whoever counted. `content` is what its author wrote; models are
-    sent `sent_content`.
+    `content` is a text, a list of parts (JSON objects such as `{"type": "text", "text": …}`), or null beside
+    tool calls. It is what its author wrote; models receive `sent_content`. Content, arguments and meta come
+    back exactly as they went in. `timestamp` is in the client's own format. `tokens` is set by the program
+    that counted them.
     """
 
     role: Role  # who speaks
@@ -67,14 +68,14 @@ class Message(
 
 
 def content_of(message: Message) -> str | list[Any]:
-    """Text or parts; empty text without content."""
+    """Return the text or parts of a message. Return "" if it has no content."""
     return (
         "" if message.content is None or isinstance(message.content, msgspec.UnsetType) else message.content
     )
 
 
 def text_of(message: Message) -> str:
-    """The text of a message: its content, or its text parts joined by newlines."""
+    """Return the text of a message: its content, or its text parts joined by newlines."""
     content = content_of(message)
     if isinstance(content, str):
         return content
@@ -89,9 +90,9 @@ def is_error(message: Message) -> bool:
 
 
 def sent_content(message: Message) -> str | list[Any]:
-    """The content as it is sent: the preamble, then the content; empty text without both.
+    """Return the content as it is sent: the preamble, then the content. Return "" if there is neither.
 
-    A message without content is its preamble alone: the message of an event.
+    The message of an event has no content, and is sent as its preamble alone.
     """
     front = "" if message.preamble is None else message.preamble.text
     if not front:
@@ -105,25 +106,27 @@ def sent_content(message: Message) -> str | list[Any]:
 
 
 def type_of(part: Any) -> str:
-    """The type of a part; nothing if it names none: whatever stands there, it can be looked up."""
+    """Return the type of a part. Return "" if the part is not an object or its type is not a text."""
     kind = part.get("type") if part.__class__ is dict else None
     return kind if isinstance(kind, str) else ""
 
 
 def text_part(text: str) -> dict[str, str]:
-    """A text as a content part."""
+    """Return a content part with this text."""
     return {"type": "text", "text": text}
 
 
 def sent_message(message: Message) -> Message:
-    """The message as a model is sent it; the same object if it has no preamble."""
+    """Return the message as a model receives it. It is the same object if it has no preamble."""
     if message.preamble is None:
         return message
     return msgspec.structs.replace(message, content=sent_content(message), preamble=None)
 
 
 def written_message(message: Message) -> Message:
-    """The message as its author wrote it, or the same object; that of an event says the event."""
+    """Return the message as its author wrote it. The message of an event, which has no content, gets the
+    event's text as its content.
+    """
     if message.preamble is None and message.answers is None:
         return message
     content, preamble = message.content, message.preamble
@@ -133,9 +136,9 @@ def written_message(message: Message) -> Message:
 
 
 def without_preamble(message: Message) -> Message:
-    """The message as its author wrote it; the same object if it has no preamble.
+    """Return the message as its author wrote it. It is the same object if it has no preamble.
 
-    Of a message without content, the event stays: it is all there is.
+    If the message has no content, the event in its preamble stays, since the message has nothing else.
     """
     preamble = message.preamble
     if preamble is None:
@@ -149,7 +152,9 @@ def without_preamble(message: Message) -> Message:
 
 
 def without_changes(message: Message) -> Message:
-    """The message without what was told of prompt and tools; the same object if that is nothing."""
+    """Return the message without the note on changed prompt and tools. It is the same object if it has no
+    such note.
+    """
     preamble = message.preamble
     if preamble is None or not preamble.changes:
         return message
@@ -158,9 +163,10 @@ def without_changes(message: Message) -> Message:
 
 
 def changes_apart(message: Message) -> tuple[Message, Message] | None:
-    """Split off the note on changed prompt and tools: a system message, and the rest as it is sent.
+    """Split off the note on changed prompt and tools. Return it as a system message, and the rest as it is
+    sent.
 
-    None if there is nothing of that.
+    Return None if the message has no such note.
     """
     bare_message = without_changes(message)
     if bare_message is message or message.preamble is None:
@@ -171,7 +177,8 @@ def changes_apart(message: Message) -> tuple[Message, Message] | None:
 def without_old_preambles(messages: Iterable[Message]) -> list[Message]:
     """Remove the preambles of all turns but the last from messages that a compaction keeps.
 
-    What was told of prompt and tools goes: they are rendered anew.
+    Notes on changed prompt and tools are removed everywhere, because prompt and tools are rendered anew after
+    a compaction.
     """
     kept_messages = list(messages)
     users = [at for at, message in enumerate(kept_messages) if message.role == "user"]

@@ -1,4 +1,4 @@
-"""Messages without the secrets in them: what a summary is made from. The ledger keeps the whole."""
+"""Removes secrets from messages before a summary is made of them. The ledger keeps the messages unchanged."""
 
 from typing import Any
 
@@ -10,7 +10,9 @@ from nexus_context.text.redact import redact_arguments, redact_message
 
 
 def without_secrets(message: Message) -> Message:
-    """The message with every secret in its text and its calls covered; the same object if it has none."""
+    """Return the message with every secret in its text and its calls covered. It is the same object if it has
+    none.
+    """
     content = content_of(message)
     covered = (
         redact_message(content) if isinstance(content, str) else [_redacted_part(part) for part in content]

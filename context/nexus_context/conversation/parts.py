@@ -1,16 +1,18 @@
-"""Parts of a message's content in every format: Anthropic, OpenAI (two of them), Gemini, MCP, plain text.
+"""Reads the parts of a message's content in every format: Anthropic, OpenAI (two formats), Gemini, MCP, plain
+text.
 
 1. Each part becomes one of a few kinds: text, refusal, image, document, or a part that only one provider
    knows.
-2. The format of an image is detected from its first bytes, else it is the stated one; other formats are not
-   sent.
+2. The format of an image is detected from its first bytes. If these are unknown, the stated format counts.
+   Images in a format that is not in IMAGE_TYPES are not sent.
 3. An unknown part keeps its type, for a text that names it.
 4. Only known keys are kept: providers reject others.
-5. Reasoning and compactions are opaque: their provider gets them back as they came, nobody reads what they
-   encrypt. Gemini signs texts and calls; its signature is a key of the part (`signature_of`).
+5. Reasoning and compactions are opaque: nobody can read what their provider encrypted, so the provider gets
+   them back unchanged. Gemini signs texts and calls; its signature is a key of the part (`signature_of`).
 6. A part `{"type": "tool_call", "id": …}` marks where a call of the message stands among its parts; calls
    without a mark follow the parts. Its `caller` is Anthropic's: the server tool that made the call.
-7. `{"type": "reasoning_content", "text": …}` is what OpenAI-compatible servers give of a model's reasoning.
+7. `{"type": "reasoning_content", "text": …}` is the reasoning of a model as OpenAI-compatible servers return
+   it.
 """
 
 import re
@@ -97,7 +99,9 @@ _ITEM_IDS = ("id", "call_id", "approval_request_id", "status")
 
 
 class TextPart(NamedTuple):
-    """Text, with Anthropic's citations, and what OpenAI says that it is: an interim remark or the answer."""
+    """A text, with Anthropic's citations. `phase` is OpenAI's statement whether the text is an interim remark
+    or the answer.
+    """
 
     text: str
     citations: list[Part] | None = None
@@ -111,7 +115,7 @@ class RefusalPart(NamedTuple):
 
 
 class ImagePart(NamedTuple):
-    """An image: base64 data in one of IMAGE_TYPES, or a URL."""
+    """An image: base64 data in a format of IMAGE_TYPES, or a URL."""
 
     media_type: str = ""
     data: str = ""
@@ -120,7 +124,7 @@ class ImagePart(NamedTuple):
 
 
 class DocumentPart(NamedTuple):
-    """A PDF: base64 data, or a URL. `fields` are Anthropic's `context` and `citations`."""
+    """A PDF: base64 data, or a URL. `fields` are Anthropic's fields `context` and `citations`."""
 
     data: str = ""
     url: str = ""
@@ -129,16 +133,18 @@ class DocumentPart(NamedTuple):
 
 
 class ThinkingPart(NamedTuple):
-    """An assistant's reasoning as its provider signed or encrypted it; None if it cannot be sent back."""
+    """An assistant's reasoning. `signed` is the part as its provider signed or encrypted it, or None if it
+    cannot be sent back.
+    """
 
     provider: Provider
     signed: Part | None
 
 
 class CompactionPart(NamedTuple):
-    """A compaction by a provider's server, and its text if it can be read.
+    """A compaction by a provider's server. `text` is its text if it can be read, else "".
 
-    `part` is None if the compaction failed: then it stands for nothing.
+    `part` is None if the compaction failed. Then it replaces nothing.
     """
 
     provider: Provider
@@ -147,14 +153,18 @@ class CompactionPart(NamedTuple):
 
 
 class CallPart(NamedTuple):
-    """Marks where a call stands among the parts of its message; `caller` is Anthropic's field."""
+    """Marks the place of a call among the parts of its message. `caller` is Anthropic's field of that
+    name.
+    """
 
     id: str
     caller: Part | None = None
 
 
 class ProviderPart(NamedTuple):
-    """A part that only one provider knows, in its format, and its text for the others."""
+    """A part that only one provider knows, in that provider's format. `text` is sent to other providers in
+    its place.
+    """
 
     provider: Provider
     part: Part
@@ -162,7 +172,7 @@ class ProviderPart(NamedTuple):
 
 
 class UnknownPart(NamedTuple):
-    """A part that cannot be sent; `type` is for people."""
+    """A part that cannot be sent. `type` is a description for people."""
 
     type: str
 
@@ -181,7 +191,9 @@ AnyPart = (
 
 
 def compaction_in(part: Any) -> CompactionPart | None:
-    """The compaction that a part is, unless it failed."""
+    """Return the compaction that a part represents. Return None if the part is something else, or if the
+    compaction failed.
+    """
     if part.__class__ is not dict or part.get("type") != "compaction":
         return None
     kind = read_part(part)
@@ -189,7 +201,7 @@ def compaction_in(part: Any) -> CompactionPart | None:
 
 
 def is_blank(part: Any) -> bool:
-    """Whether a content or a part is blank: providers reject text of white space only.
+    """Whether a content or a part has no text but white space, which providers reject.
 
     A signed text is never blank: the last part of Gemini's answers often has a signature and no text.
     """
@@ -202,7 +214,7 @@ def is_blank(part: Any) -> bool:
 
 
 def read_part(part: Any) -> AnyPart:
-    """The kind of a part."""
+    """Return a part as one of the kinds of this module."""
     if not isinstance(part, dict):
         return TextPart(json_text(part))
     kind = part.get("type")
@@ -225,7 +237,7 @@ def read_part(part: Any) -> AnyPart:
 
 
 def signature_of(part: Any) -> str | None:
-    """Gemini's signature of a text or a call, if the part has one."""
+    """Return Gemini's signature of a text or a call. Return None if the part has none."""
     if not isinstance(part, dict):
         return None
     for key in SIGNATURE_KEYS:
@@ -236,20 +248,20 @@ def signature_of(part: Any) -> str | None:
 
 
 def item_key(item: Part) -> str:
-    """The id by which OpenAI knows an item's call; "" without one."""
+    """Return the id by which OpenAI pairs an item with its call. Return "" if it has none."""
     keys = (item.get(key) for key in ("call_id", "approval_request_id", "id"))
     return next((str(key) for key in keys if _has_text(key)), "")
 
 
 def part_name(kind: AnyPart) -> str:
-    """The kind of a part in a word or two."""
+    """Return the kind of a part in a word or two, for people."""
     if isinstance(kind, ProviderPart):
         return str(kind.part.get("type") or next(iter(kind.part)))
     return kind.type if isinstance(kind, UnknownPart) else type(kind).__name__.removesuffix("Part").lower()
 
 
 def json_text(value: Any) -> str:
-    """A string unchanged, anything else as JSON."""
+    """Return a string unchanged, and any other value as JSON."""
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()
 
 

@@ -1,7 +1,7 @@
-"""Tools that only one provider knows: whose they are, and what they are called.
+"""Identifies tools that only one provider knows: which provider, and the tool's name.
 
-Anthropic's have a dated type (`web_search_20250305`), OpenAI's one of OPENAI_TYPES, Gemini's a key of
-GEMINI_KEYS in place of a type. Sources: the tool types of the packages anthropic 2.12,
+Anthropic's tools have a dated type (`web_search_20250305`), OpenAI's have a type of OPENAI_TYPES, and
+Gemini's have a key of GEMINI_KEYS in place of a type. Sources: the tool types of the packages anthropic 2.12,
 openai 3.54 and google-genai 3.4.
 """
 
@@ -44,7 +44,7 @@ SCHEMAS = ("input_schema", "inputSchema", "parameters", "parametersJsonSchema", 
 
 
 def owner_of(tool: Mapping[str, Any]) -> Owner | None:
-    """The provider that alone knows a tool; None for a function, which all of them know."""
+    """Return the provider that alone knows a tool. Return None for a function, which all providers know."""
     kind = tool.get("type")
     if not isinstance(kind, str):
         return "gemini" if "name" not in tool and not GEMINI_KEYS.isdisjoint(tool) else None
@@ -56,7 +56,9 @@ def owner_of(tool: Mapping[str, Any]) -> Owner | None:
 
 
 def hosted_name(tool: Mapping[str, Any]) -> str:
-    """What tells a provider's own tool without a name from others: its server, else its type or key."""
+    """Return a name for a provider's own tool that has none: the name of its server, else its type, else its
+    key of GEMINI_KEYS.
+    """
     for key in ("server_label", "mcp_server_name", "type"):
         if isinstance(tool.get(key), str):
             return str(tool[key])

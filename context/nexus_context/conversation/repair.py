@@ -1,18 +1,20 @@
 """Turns a broken history into one that providers accept, and reports every repair.
 
 1. Each tool call has one result, and results directly follow the message with their calls. A missing result
-   becomes a text that says so, and a result elsewhere is moved. Of several results of one call the first
-   counts. A result without a call, which a cut or a compaction took, becomes a marked text of the user.
+   becomes a text that says so, and a result elsewhere is moved. If a call has several results, the first
+   counts. A result whose call was cut or compacted away becomes a marked text of the user.
 2. Call ids are unique: the second call `id` becomes `id-2`, and so does its result. Results belong to the
    calls before them, in order; if there are too few, to the newest calls.
 3. A result without an id answers the newest message before it with an open call: the one of the same tool,
    else the first. A call without an id gets one.
-4. Only assistants call tools: calls of another role move to an assistant message. Calls and results inside a
-   content, in the form of Anthropic, OpenAI or Gemini, become calls and results: no repair where they belong.
-   A mark keeps a call's place where parts follow it or Gemini signed it (`parts.CallPart`).
+4. Only assistants call tools. Calls of another role move to an assistant message. Calls and results inside a
+   content, in the form of Anthropic, OpenAI or Gemini, become calls and results; that is a repair only if
+   they stand in the wrong place. A mark keeps a call's place if parts follow it or Gemini signed it
+   (`parts.CallPart`).
 5. An empty message is left out, unless it is a result: a tool may return nothing.
 6. Text is valid UTF-8 (U+FFFD replaces half a surrogate pair), and JSON no deeper than MOST_DEPTH.
-7. A sound history is returned unchanged after one fast pass. A repair changes nothing before its place.
+7. A sound history is returned unchanged after one fast pass. A repair never changes the messages before its
+   place.
 
 Reading order: `traced`, `sound_part`, `steps_of` (one message), `Pairing` (calls and results).
 """
@@ -47,9 +49,10 @@ _encode = msgspec.json.Encoder().encode
 
 
 class Repair(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """One thing that is sent differently from how it was stored.
+    """One thing that is sent in another form than it is stored.
 
-    `index` is that of the message. `given` and `sent` are a name or an id before and after, if it changed.
+    `index` is that of the message. `given` and `sent` are a name or an id before and after the repair, if it
+    changed.
     """
 
     kind: str  # such as result-missing; the same words for the same repair
@@ -61,21 +64,25 @@ class Repair(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
 
 
 class RepairLog:
-    """The repairs of one request body. A repeated repair is listed once, with its count and first index."""
+    """The repairs of one request's body. A repeated repair is listed once, with its count and its first
+    index.
+    """
 
     def __init__(self, repairs: Iterable[Repair]) -> None:
         self._repairs = list(repairs)
         self._counts: dict[tuple[str, str], tuple[Repair, int]] = {}
 
     def add(self, kind: str, text: str, index: int | None = None, **details: str | None) -> None:
-        """Add a repair; `details` are fields of `Repair`. The same text again only raises the count."""
+        """Add a repair. `details` are fields of `Repair`; if kind and text are the same as before, only the
+        count grows.
+        """
         repair, count = self._counts.get((kind, text), (None, 0))
         if repair is None:
             repair = Repair(kind, text, index, **details)
         self._counts[kind, text] = (repair, count + 1)
 
     def repairs(self) -> list[Repair]:
-        """All repairs in the order in which each first occurred."""
+        """Return all repairs, in the order in which each first occurred."""
         counted = (
             repair if count == 1 else msgspec.structs.replace(repair, text=f"{repair.text} ({count} times)")
             for repair, count in self._counts.values()
@@ -84,7 +91,9 @@ class RepairLog:
 
 
 class Traced(NamedTuple):
-    """Sound messages, the repairs, and for each message the index of the one that it comes from."""
+    """Sound messages and the repairs. `origins` has, for each message, the index of the original message that
+    it comes from.
+    """
 
     messages: list[Message]
     repairs: list[Repair]
@@ -92,13 +101,15 @@ class Traced(NamedTuple):
 
 
 def repaired(messages: Iterable[Message]) -> tuple[list[Message], list[Repair]]:
-    """The messages as providers accept them, and the repairs. A sound list is returned itself."""
+    """Return the messages in a form that providers accept, and the repairs. A sound list is returned
+    itself.
+    """
     result = traced(messages)
     return result.messages, result.repairs
 
 
 def traced(messages: Iterable[Message]) -> Traced:
-    """As `repaired`, with the origin of each message."""
+    """Do the same as `repaired`, and also return the index of the original message of each message."""
     original = messages if isinstance(messages, list) else list(messages)
     start, ids = sound_part(original)
     if start == len(original):
@@ -117,21 +128,21 @@ def traced(messages: Iterable[Message]) -> Traced:
 
 
 def place(index: int) -> str:
-    """The place of a message, in words."""
+    """Return the place of a message in words."""
     return f"message {index + 1}"
 
 
 def quote_name(name: str | None) -> str:
-    """An id or a name for a sentence."""
+    """Return an id or a name for a sentence, shortened if it is long."""
     if not name:
         return '""'
     return name if len(name) <= _LONGEST_QUOTE else name[:_LONGEST_QUOTE] + "…"
 
 
 def sound_part(messages: Iterable[Message]) -> tuple[int, set[str]]:
-    """How many messages from the start need no repair, and the ids of their calls.
+    """Return how many messages from the start need no repair, and the ids of their calls.
 
-    The remaining ones begin with a whole group; `Pairing` finds out whether they need one.
+    The other messages begin with a whole group. `Pairing` determines whether they need a repair.
     """
     ids: set[str] = set()
     group_ids: set[str] = set()  # the ids of the newest group
@@ -193,12 +204,14 @@ def _ids(message: Message, taken: set[str]) -> set[str]:
 
 
 def is_plain_part(part: Any) -> bool:
-    """Whether a part is neither call nor result, and can be encoded."""
+    """Whether a part can be encoded and is neither a call nor a result."""
     return lifted_as(part) is None and is_clean(part)
 
 
 def lifted_as(part: Any) -> Literal["call", "result"] | None:
-    """Whether a part of a content is a call or a result in a provider's form."""
+    """Return "call" or "result" if a part of a content is one in a provider's form. Return None for any other
+    part.
+    """
     if part.__class__ is not dict:
         return None
     kind = part.get("type")
@@ -210,14 +223,14 @@ def lifted_as(part: Any) -> Literal["call", "result"] | None:
 
 
 class Step(NamedTuple):
-    """A message, and the index of the message that it comes from."""
+    """A message, and the index of the original message that it comes from."""
 
     origin: int
     message: Message
 
 
 def steps_of(index: int, original: Message, repairs: list[Repair]) -> list[Step]:
-    """The repaired message; several if calls and results stood in the wrong place."""
+    """Return the repaired message. If calls or results stood in the wrong place, return several messages."""
     message = _encodable(index, original, repairs)
     if message.role not in ("system", "user", "assistant", "tool"):
         text = f"The role {message.role} of {place(index)} is unknown; it is sent as a user message."
@@ -295,7 +308,9 @@ def _lifted(index: int, message: Message, content: list[Any], repairs: list[Repa
 
 
 def call_mark(part: dict[str, Any], call_id: str) -> dict[str, Any]:
-    """The mark of a call's place among the parts, with the signature or the caller that its part has."""
+    """Return the mark of a call's place among the parts, with the signature or the caller that the part
+    had.
+    """
     mark: dict[str, Any] = {"type": "tool_call", "id": call_id}
     signature, caller = signature_of(part), part.get("caller")
     if signature is not None:
@@ -304,7 +319,9 @@ def call_mark(part: dict[str, Any], call_id: str) -> dict[str, Any]:
 
 
 def drop_last_marks(content: list[Any]) -> None:
-    """Drop the marks at the end that say nothing: calls without a mark come last anyway."""
+    """Drop the marks at the end that carry nothing but an id, because calls without a mark come last
+    anyway.
+    """
     while content and isinstance(content[-1], dict) and content[-1].get("type") == "tool_call":
         if len(content[-1]) > len(("type", "id")):
             break
@@ -356,7 +373,7 @@ class _Call(NamedTuple):
 class Pairing:
     """Pairs results with calls by the rules of this module.
 
-    `earlier_ids` has the ids of the calls before these steps.
+    `earlier_ids` are the ids of the calls before these steps.
     """
 
     def __init__(self, steps: list[Step], repairs: list[Repair], earlier_ids: set[str]) -> None:
@@ -385,7 +402,7 @@ class Pairing:
         self._match_unnamed(unnamed)
 
     def ordered(self) -> list[Step]:
-        """The messages in order, each call followed by its result."""
+        """Return the messages in order, with each call followed by its result."""
         for at in self._orphans:
             self._log_orphan(at)
         orphans = frozenset(self._orphans)
@@ -569,7 +586,7 @@ def is_clean_call(call: ToolCall) -> bool:
 
 
 def is_clean(value: Any, depth: int = 0) -> bool:
-    """Whether a value can be sent as JSON unchanged. `depth` is the number of levels around it."""
+    """Whether a value can be sent as JSON unchanged. `depth` is the number of levels of JSON around it."""
     kind = value.__class__
     if kind is str:
         return bool(value.isascii()) or is_whole(value)
@@ -588,7 +605,9 @@ def is_clean(value: Any, depth: int = 0) -> bool:
 
 
 def clean(value: Any, depth: int = 0) -> Any:
-    """Make a value valid JSON: null where it is nested too deeply, text where it is not JSON."""
+    """Make a value valid JSON. Values that are nested too deeply become null, and values that are not JSON
+    become their text.
+    """
     if isinstance(value, str):
         return without_halves(value)
     if value is None or isinstance(value, int | float):

@@ -1,10 +1,10 @@
-"""The usage that a provider reported for a turn, beside our estimate of the same request.
+"""Compares the usage that a provider reported for a turn with our estimate of the same request.
 
 1. A usage is that of the last request of the turn, which ends with its last answer.
-2. The answer is in the report as well if the two counts of it may be of the same text. Reasoning that is not
-   sent again would otherwise count.
-3. Another program's requests had prompts that nobody here knows. Of an imported conversation only the growth
-   between two of its requests is a report: of the longest stretch in which nothing was cut or compacted.
+2. The report includes the answer if the provider's count and ours can be of the same text. Otherwise the
+   provider's count may include reasoning that is not sent again.
+3. The prompts of another program's requests are unknown. So the report of an imported conversation has only
+   the growth between two of its requests: that of the longest stretch in which nothing was cut or compacted.
 """
 
 from collections.abc import Iterable, Sequence
@@ -19,9 +19,11 @@ LEAST_GROWTH = 2_000
 
 
 class Estimate(NamedTuple):
-    """The estimated tokens of the first request of a turn. `begun`: without the turn's own first messages.
+    """The estimated tokens of the first request of a turn. If `begun` is true, they do not include the turn's
+    own first messages.
 
-    `prompt_known`: its prompt and tools are those that were sent, as far as anybody told us.
+    `prompt_known` is true if the prompt and tools in the estimate are those that were sent, as far as the
+    program told us.
     """
 
     family: str
@@ -38,7 +40,9 @@ def report_of(
     *,
     correction: Correction,
 ) -> UsageReport | None:
-    """The report of a turn of these messages with their tokens; None if its usage says nothing."""
+    """Return the report of a turn with these messages, each with its `tokens`. Return None if the usage says
+    nothing.
+    """
     answers = [at for at, message in enumerate(messages) if message.role == "assistant"]
     if usage is None or not answers:
         return None
@@ -54,10 +58,10 @@ def report_of(
 
 
 def growth_report(family: str, requests: Iterable[tuple[int, int]]) -> UsageReport | None:
-    """The report of a conversation that another program had; None if its usages say nothing.
+    """Return the report of a conversation that another program had. Return None if its usages say nothing.
 
-    `requests` are those with a usage, in order: the estimated tokens of all messages before the answer, and
-    those that the provider counted.
+    `requests` are its requests with a usage, in order. Each has the estimated tokens of all messages before
+    the answer, and the tokens that the provider counted.
     """
     best: UsageReport | None = None
     start = last_request = None

@@ -1,4 +1,5 @@
-"""The tools of MCP servers that a conversation has revealed to its model, in the order in which it did.
+"""Collects the tools of MCP servers that a conversation has revealed to its model, in the order of their
+revelation.
 
 1. A tool is revealed by the result of a search that lists it, or by a call of it. Both are messages of the
    conversation, so a restart, a fork or another window reveals the same tools.
@@ -20,14 +21,14 @@ _LISTED = re.compile(rf"^({PREFIX}[A-Za-z0-9_-]+)", re.MULTILINE)
 
 
 class RevealedTools:
-    """The names that the messages of a history reveal; `names` only grows."""
+    """The names of the tools that the messages of a history reveal. Names are only ever added."""
 
     def __init__(self) -> None:
         self.names: dict[str, None] = {}
         self._searches: set[str] = set()  # ids of calls of `search_tools`
 
     def read(self, message: Message) -> None:
-        """Take over what a message reveals; messages come in their order."""
+        """Add the names that a message reveals. Pass the messages in their order."""
         if message.role == "assistant":
             for call in message.tool_calls:
                 if call.name == SEARCH:

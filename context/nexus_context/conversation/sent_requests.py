@@ -1,13 +1,13 @@
-"""The last requests of a conversation, and which of them the messages answer that are added to it.
+"""Remembers the last requests of a conversation, and decides which of them added messages answer.
 
-1. A request has an id. The message to append with an answer carries it (`Message.answers` of a user message);
-   a request without a message of its own has an empty one, which is not kept.
-2. Messages without an id answer the newest request that the conversation still continues: the one with their
-   first message as its current one, else one without such a message, else any. If it continues none, because
-   another window appended meanwhile, they answer the one with their first message. Their reasoning is not
-   bound to that.
-3. The MOST_REQUESTS newest requests are kept. An answer to a forgotten one is marked with the id: what its
-   reasoning is bound to is not known, so it is never sent.
+1. Each request has an id. The message to append before an answer carries this id (`Message.answers` of a user
+   message). For a request without a message of its own, that message is empty and is not stored.
+2. Messages without an id answer the newest request that the conversation still continues: preferably one
+   whose current message is their first message, else one without such a message, else any. If the
+   conversation continues none of them, because another window appended messages meanwhile, they answer the
+   request whose current message is their first message. Then their reasoning is not bound to that request.
+3. Only the MOST_REQUESTS newest requests are remembered. An answer to a forgotten request is marked with the
+   request's id. What its reasoning is bound to is not known, so the reasoning is never sent.
 """
 
 from collections.abc import Sequence
@@ -28,10 +28,10 @@ MOST_REQUESTS = 8
 
 
 class AssembledRequest(NamedTuple):
-    """A request, and the `message` that it was made for, as it is appended.
+    """A request, and the `message` for which it was made, as it is appended to the conversation.
 
-    `proposal` is what later requests begin with if it is answered; None: it decides nothing. `at` is when it
-    was made.
+    `proposal` is what later requests begin with if this one is answered, or None if it decides nothing. `at`
+    is when the request was made.
     """
 
     id: str
@@ -42,7 +42,9 @@ class AssembledRequest(NamedTuple):
     basis: RequestBasis | None = None
 
     def begins_with(self, message: Message) -> bool:
-        """Whether a message is the request's own, with or without what was sent before its text."""
+        """Whether a message is the request's own current message, with or without the preamble before its
+        text.
+        """
         current = self.sent.current
         if current is None or self.message is None or self.sent.appended or message.role != "user":
             return False
@@ -52,9 +54,10 @@ class AssembledRequest(NamedTuple):
 
 
 class BoundTurn(NamedTuple):
-    """The messages to append, with what their reasoning is bound to; the request that they answer, if known.
+    """The messages to append, with what their reasoning is bound to. `request` is the request that they
+    answer, or None if it is unknown.
 
-    `continued` is that request as the next messages continue it; None: they do not.
+    `continued` is that request as the next messages continue it, or None if they do not continue it.
     """
 
     split: SplitTurn
@@ -63,14 +66,14 @@ class BoundTurn(NamedTuple):
 
 
 class SentRequests:
-    """The requests of one conversation, by id, oldest first. Not thread-safe."""
+    """The last requests of one conversation by id, oldest first. Only one thread may use it at a time."""
 
     def __init__(self) -> None:
         self._by_id: dict[str, AssembledRequest] = {}
         self.last: SentRequest | None = None  # the newest one: its budget is that of the conversation
 
     def add(self, request: AssembledRequest) -> None:
-        """Keep a request as the newest one, instead of the oldest."""
+        """Remember a request as the newest one. If there are too many, forget the oldest."""
         self._by_id.pop(request.id, None)
         self._by_id[request.id] = request
         self.last = request.sent
@@ -81,20 +84,21 @@ class SentRequests:
         return request_id in self._by_id
 
     def drop_proposals(self) -> None:
-        """Forget proposals, since the beginning of requests has changed."""
+        """Forget the proposals of all requests, because the beginning of requests has changed."""
         for request in self._by_id.values():
             if request.proposal is not None:
                 self._by_id[request.id] = request._replace(proposal=None)
 
     def settle(self, turn: BoundTurn) -> None:
-        """Note that a turn was appended."""
+        """Note that a turn was appended to the conversation."""
         if turn.request is not None and turn.continued is not None:
             self.add(turn.request._replace(sent=turn.continued, proposal=None))
 
     def bind(self, messages: Sequence[Message], history: History, answered: str | None = None) -> BoundTurn:
-        """Bind messages to the request that they answer, ready to append to a history.
+        """Bind messages to the request that they answer, so that they can be appended to a history.
 
-        A compaction by the provider's server that came with the messages is apart.
+        A compaction that the provider's server made is split off the messages. `answered` is the id of the
+        request, if the messages do not carry it.
         """
         answered = _named_request(messages) or answered
         request = self.answered_by(messages, history, answered)
@@ -114,7 +118,9 @@ class SentRequests:
     def answered_by(
         self, messages: Sequence[Message], history: History, answered: str | None
     ) -> AssembledRequest | None:
-        """The request that messages answer (rule 2); None if it is unknown or forgotten."""
+        """Return the request that these messages answer (rule 2). Return None if it is unknown or
+        forgotten.
+        """
         answered = _named_request(messages) or answered
         if answered is not None or not self._by_id:
             return None if answered is None else self._by_id.get(answered)

@@ -1,4 +1,4 @@
-"""Shorten a text or a message: its beginning, a marker, its end.
+"""Shortens a text or a message to its beginning, a marker and its end.
 
 The marker says how much is left out. The end stays because commands report their outcome there. The same
 input and limit give the same text.
@@ -22,7 +22,7 @@ _AIM = 0.96  # of the limit
 
 
 def shorten_text(text: str, max_characters: int) -> str:
-    """The text in about `max_characters` characters."""
+    """Return the text in about `max_characters` characters."""
     if len(text) <= max_characters:
         return text
     tail = max_characters // _TAIL
@@ -31,9 +31,10 @@ def shorten_text(text: str, max_characters: int) -> str:
 
 
 def shorten_message(message: Message, tokens: int, limit: int, counter: TokenCounter) -> tuple[Message, int]:
-    """The message, of `tokens` tokens, with its text cut to `limit` or LEAST tokens; and its new tokens.
+    """Shorten the text of a message with `tokens` tokens to at most `limit` tokens, but not below LEAST.
+    Return the message and its new tokens.
 
-    What is not text (an image) is left out: only text can be shortened.
+    Parts that are not text, such as images, are left out, because only text can be shortened.
     """
     limit = max(limit, LEAST)
     if tokens <= limit:
@@ -64,13 +65,15 @@ def shorten_message(message: Message, tokens: int, limit: int, counter: TokenCou
 
 
 def leave_out_result(message: Message, counter: TokenCounter) -> tuple[Message, int]:
-    """The result with a few words in place of its text; and its new tokens."""
+    """Replace the text of a result by a few words. Return the message and its new tokens."""
     short = msgspec.structs.replace(message, content=texts.text("result_left_out").strip())
     return short, count_message(counter, content_of(short), short.tool_calls, short.role)
 
 
 def water_level(sizes: Sequence[int], budget: int) -> int:
-    """The size to which the largest of `sizes` (descending) come down so that they sum to `budget`."""
+    """Return the size to which the largest of `sizes` must be reduced so that all sum to `budget`. `sizes`
+    must be sorted, largest first.
+    """
     smaller_sum = sum(sizes)
     for count, size in enumerate(sizes, start=1):
         smaller_sum -= size

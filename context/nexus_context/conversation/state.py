@@ -1,9 +1,10 @@
-"""The messages of a conversation at one moment, and the steps from one moment to the next.
+"""Represents the messages of a conversation at one moment, and the steps from one moment to the next.
 
-1. A step returns the next state. A state is never changed, but for its history, which grows by what is
-   appended: whoever keeps an earlier state has its `length`.
-2. A conversation that a ledger has takes these steps only with what the ledger has stored: it appends what
-   was written, and restores what was read after any other step.
+1. A step returns the next state. A state never changes, but its history grows when messages are appended.
+   `length` is the length that the history had in this state.
+2. If a ledger has the conversation, these steps are taken only with what the ledger has stored. Messages are
+   appended after they were written, and after any other step the history is read from the ledger and
+   restored.
 """
 
 from collections.abc import Iterable, Sequence
@@ -18,7 +19,9 @@ from nexus_context.tokens import TokenCounter
 
 
 class AppliedCompaction(NamedTuple):
-    """A compaction that can be undone: the `history` before it, and the length of that after it."""
+    """A compaction that can be undone. `history` is the history before it, and `length` the length of the
+    history right after it.
+    """
 
     id: str
     history: History
@@ -28,7 +31,7 @@ class AppliedCompaction(NamedTuple):
 class ConversationState(msgspec.Struct, frozen=True):
     """All messages since the last compaction, and the compactions that can be undone, oldest first.
 
-    `replaced` counts the steps by which other messages took the place of the history.
+    `replaced` is how often a step replaced the history by another.
     """
 
     history: History
@@ -42,18 +45,20 @@ class ConversationState(msgspec.Struct, frozen=True):
         return replace(self, length=len(self.history))
 
     def append_counted(self, messages: History) -> "ConversationState":
-        """Add messages whose tokens are known."""
+        """Add messages with their token counts."""
         self.history.take_over(messages, 0)
         return replace(self, length=len(self.history))
 
     def compact(self, name: str, messages: Iterable[Message], counter: TokenCounter) -> "ConversationState":
-        """Put a summary and what a compaction keeps in the place of all messages."""
+        """Replace all messages by a summary and the messages that a compaction keeps."""
         history = self.history.remade(without_old_preambles(messages), counter)
         applied = AppliedCompaction(name, self.history, len(history))
         return replace(self._with(history), compactions=(*self.compactions, applied))
 
     def undo(self, name: str | None) -> "ConversationState":
-        """Take back the last compaction, or the one of that name with all later ones; later messages stay."""
+        """Undo the last compaction, or the compaction with this name and all later ones. Messages that were
+        added since stay.
+        """
         compactions, history = [*self.compactions], self.history
         while compactions:
             compaction = compactions.pop()
@@ -64,7 +69,7 @@ class ConversationState(msgspec.Struct, frozen=True):
         return replace(self._with(history), compactions=tuple(compactions))
 
     def cut(self, order: Sequence[int], counter: TokenCounter) -> "ConversationState":
-        """Keep the messages of these indexes, in this order."""
+        """Keep only the messages with these indexes, in this order."""
         positions = {index: position for position, index in enumerate(order)}
         history = self.history.remade([self.history.messages[index] for index in order], counter)
         compactions = tuple(
@@ -76,7 +81,7 @@ class ConversationState(msgspec.Struct, frozen=True):
         return replace(self._with(history), compactions=compactions)
 
     def restore(self, history: History) -> "ConversationState":
-        """Put another history in the place of all messages; no compaction can be undone then."""
+        """Replace all messages by another history. After that, no compaction can be undone."""
         return replace(self._with(history), compactions=())
 
     def _with(self, history: History) -> "ConversationState":

@@ -1,4 +1,4 @@
-"""A summary as a user message whose first line is a marker.
+"""Represents a summary as a user message whose first line is a marker.
 
     [CONTEXT SUMMARY]
     when it was made and what it stands for
@@ -55,10 +55,10 @@ _CONTINUE = re.compile(
 def create_summary_message(
     summary_text: str, made_at: datetime | None = None, replaced: int | None = None, *, unread: int = 0
 ) -> Message:
-    """The message that stands for `replaced` messages, `unread` of which the summarizer did not read.
+    """Create the message that replaces `replaced` messages, of which the summarizer did not read `unread`.
 
-    `made_at` is a local time, by default the present one. Without `replaced`, the message does not say for
-    how many messages it stands.
+    `made_at` is a local time, or None for the present. If `replaced` is None, the message does not say how
+    many messages it replaces.
     """
     made_at = made_at or datetime.now().astimezone()
     note = f" {texts.text('summary_unread').format(unread=unread)}" if unread else ""
@@ -70,7 +70,7 @@ def create_summary_message(
 
 
 def as_summary(message: Message) -> Message:
-    """The message with the mark of a summary; the same object if it is one."""
+    """Return the message with the mark of a summary. It is the same object if it already is a summary."""
     if is_summary(message):
         return message
     meta = message.meta if isinstance(message.meta, dict) else {}
@@ -78,7 +78,7 @@ def as_summary(message: Message) -> Message:
 
 
 def is_summary(message: Message) -> bool:
-    """Whether a message stands for earlier ones."""
+    """Whether a message replaces earlier messages."""
     if message.role == "assistant":
         return server_compaction(message) is not None
     meta = message.meta
@@ -86,7 +86,9 @@ def is_summary(message: Message) -> bool:
 
 
 def server_compaction(message: Message) -> CompactionPart | None:
-    """The compaction by a provider's server that a message holds and that stands for earlier messages."""
+    """Return the compaction by a provider's server that is the only content of a message. Return None for any
+    other message.
+    """
     content = message.content
     if message.role != "assistant" or not isinstance(content, list) or len(content) != 1:
         return None
@@ -94,7 +96,7 @@ def server_compaction(message: Message) -> CompactionPart | None:
 
 
 def compaction_text(compaction: CompactionPart) -> str:
-    """A compaction's text for other providers, or a sentence that says that it has none."""
+    """Return a compaction's text for other providers. If it has none, return a sentence that says so."""
     name, summary = PROVIDER_NAMES[compaction.provider], compaction.text.strip()
     if not summary:
         return texts.text("compaction_opaque").format(provider=name)
@@ -102,9 +104,10 @@ def compaction_text(compaction: CompactionPart) -> str:
 
 
 def summary_of(message: Message) -> str:
-    """The summary in a message that `is_summary`, without the introduction.
+    """Return the summary in a message, without its introduction. The message must be a summary
+    (`is_summary`).
 
-    That of a provider which only the provider can read is a sentence that says so.
+    If only a provider can read it, return a sentence that says so.
     """
     compaction = server_compaction(message)
     if compaction is not None:
@@ -129,7 +132,7 @@ def _foreign_summary(text: str) -> str:
 
 
 def readable(message: Message) -> Message:
-    """The message in a form that every provider can read.
+    """Return the message in a form that every provider can read.
 
     A compaction by a provider's server becomes a user's message, or a text among other parts. Reasoning that
     only its provider can read is left out.
@@ -154,17 +157,17 @@ def _readable_part(part: Any) -> list[Any]:
 
 
 def unwrapped(message: Message) -> Message:
-    """The message itself; a summary without its introduction."""
+    """Return a summary as a user message without its introduction. Return any other message unchanged."""
     return Message("user", summary_of(message)) if is_summary(message) else message
 
 
 def pins_in(summary: str) -> tuple[str, ...]:
-    """The pins of a summary."""
+    """Return the pins of a summary."""
     return tuple(match[2] for match in _FENCE.finditer(summary))
 
 
 def with_pins(summary: str, pins: Iterable[str]) -> str:
-    """The summary with every pin verbatim: missing ones are added at the end."""
+    """Return the summary with every pin verbatim. Pins that it does not contain are added at the end."""
     missing = [pin for pin in dict.fromkeys(pins) if pin and pin not in summary]
     if not missing:
         return summary
@@ -174,7 +177,7 @@ def with_pins(summary: str, pins: Iterable[str]) -> str:
 
 
 def without_pins(summary: str) -> str:
-    """The summary without the section of pins."""
+    """Return the summary without the section of pins."""
     heading = texts.text("summary_pinned")
     return _FENCE.sub("", summary).replace(heading, "").strip()
 

@@ -1,4 +1,6 @@
-"""Times that a model is told: when a session began, when the user wrote a message, when a loop goes on."""
+"""Tells a model the time: when a session began, when the user wrote a message, and when a loop of tools goes
+on later.
+"""
 
 from collections.abc import Iterable
 from datetime import datetime, timedelta
@@ -14,17 +16,17 @@ TELL_AGAIN = timedelta(hours=1)
 
 
 def local_time() -> datetime:
-    """The computer's local time with its zone."""
+    """Return the computer's local time with its zone."""
     return datetime.now().astimezone()
 
 
 def opening_message(started: datetime) -> Message:
-    """The message with the time at which a session began."""
+    """Return the message that says when a session began."""
     return Message("user", texts.text("session_started").format(started=f"{started:%Y-%m-%d %H:%M}"))
 
 
 def is_opening(message: Message) -> bool:
-    """Whether a message is `opening_message` at some time."""
+    """Whether a message is an `opening_message`, at whatever time."""
     begin, end = texts.text("session_started").split("{started}")
     content = message.content
     return (
@@ -38,11 +40,11 @@ def is_opening(message: Message) -> bool:
 def with_times(
     messages: Iterable[Message], now: datetime, last_told: datetime | None
 ) -> tuple[tuple[Message, ...], datetime | None]:
-    """Put the time before the text of messages; also returns when a model was last told the time.
+    """Put the time before the text of messages. Also return when a model was last told the time.
 
-    A user message gets the time unless it has a preamble. A tool's result gets it if the model was
-    `last_told` at least TELL_AGAIN ago, or not since the session was read. A message without a content is
-    not sent: it only names the request that is answered.
+    A user message gets the time unless it has a preamble. A tool's result gets it if the model was last told
+    the time at least TELL_AGAIN ago, or not since the session was read (`last_told` is None). A user message
+    without a content is not sent and gets none: it only names the request that is answered.
     """
     timed: list[Message] = []
     for message in messages:

@@ -1,13 +1,14 @@
-"""What the tools of a conversation did: files touched, commands run and their outcome, errors.
+"""Extracts what the tools of a conversation did: files touched, commands run and their outcome, errors.
 
-1. A tool writes a file if its name, or its argument `command`, says so (write, edit, create, replace, …);
-   otherwise it reads it. A patch names its files itself.
+1. A tool writes a file if its name, or its argument `command`, says so (write, edit, create, replace, …).
+   Otherwise it reads the file. A patch names its files itself.
 2. The outcome of a command is a line that counts (`3 passed`), its last error, or the last line of its
    result.
-3. Errors are the lines of a result that look like one; the last MOST_ERRORS count, and the names of failed
-   tests only if nothing else does. The result of a tool that only reads (a file, a listing) is searched if it
-   is short: source code is full of such lines. A result that is flagged as an error, or whose command ended
-   with an exit code other than 0, has one in any case: its line that looks most like it, else its last one.
+3. Errors are the lines of a result that look like errors. The last MOST_ERRORS count; the names of failed
+   tests count only if there is no other error. The result of a tool that only reads (a file, a listing) is
+   searched only if it is short, because source code is full of such lines. A result that is flagged as an
+   error, or whose command ended with an exit code other than 0, always has an error: the line that looks most
+   like one, else the last line.
 4. An error is resolved when the same command, or the same tool on the same file, later ends without one.
    Errors of other tools stay unresolved.
 """
@@ -51,7 +52,9 @@ class CommandRun(NamedTuple):
 
 
 class Failure(NamedTuple):
-    """An error message, the command or tool it came from, whether it is resolved, when it last occurred."""
+    """An error message and the command or tool that it came from. `resolved` says whether it is resolved, and
+    `at` when it last occurred.
+    """
 
     text: str
     where: str
@@ -60,7 +63,7 @@ class Failure(NamedTuple):
 
 
 class ToolActivity(NamedTuple):
-    """The actions of tools, each in the order of its first occurrence."""
+    """What tools did: files, runs of commands and failures, each in the order of its first occurrence."""
 
     files: list[FileUse]
     runs: list[CommandRun]
@@ -70,9 +73,10 @@ class ToolActivity(NamedTuple):
 def activity_of(
     messages: Sequence[Message], earlier: Sequence[Failure] = (), *, most: int = READ
 ) -> ToolActivity:
-    """What the tools did in these messages; they may resolve failures of `earlier` ones.
+    """Return what the tools did in these messages. They may resolve the failures `earlier` of previous
+    messages.
 
-    Of a result `most` characters are searched: a third of them at its beginning, the rest at its end.
+    At most `most` characters of a result are searched: a third of them at its beginning, the rest at its end.
     """
     results = {message.tool_call_id: message for message in messages if message.role == "tool"}
     files: dict[str, FileUse] = {}

@@ -1,7 +1,7 @@
-"""Which results stand right behind their calls, and what is missing there.
+"""Determines which results directly follow their calls, and which results are missing.
 
 A request is repaired anyway (`repair`). These rules are for a program that repairs the conversation itself,
-before it selects messages for a compaction or takes over what was interrupted.
+before it selects messages for a compaction or continues an interrupted conversation.
 """
 
 from collections.abc import Sequence
@@ -45,18 +45,22 @@ def _batches(messages: Sequence[Message]) -> list[_Batch]:
 
 
 def paired(messages: Sequence[Message]) -> list[int]:
-    """The indexes of all messages but results that do not follow their call, or answer it again."""
+    """Return the indexes of all messages except results that do not follow their call, or that answer a call
+    again.
+    """
     results = {index for batch in _batches(messages) for index in batch.results}
     return [index for index, message in enumerate(messages) if message.role != "tool" or index in results]
 
 
 def missing_results(messages: Sequence[Message]) -> list[tuple[int, Message]]:
-    """For each call without a result one that says so, and the index before which it belongs."""
+    """Return, for each call without a result, a result that says so, and the index of the message before
+    which it belongs.
+    """
     return [(batch.place, missing_result(call)) for batch in _batches(messages) for call in batch.missing]
 
 
 def with_missing_results(messages: Sequence[Message]) -> list[Message]:
-    """The messages with a result for each call that has none anywhere."""
+    """Return the messages, with a result added for each call that has none anywhere."""
     completed = list(messages)
     steps = (step for at, message in enumerate(messages) for step in steps_of(at, message, []))
     answered = {step.message.tool_call_id for step in steps}
@@ -67,13 +71,13 @@ def with_missing_results(messages: Sequence[Message]) -> list[Message]:
 
 
 def is_answered_batch(messages: Sequence[Message]) -> bool:
-    """Whether the last messages are calls with all their results."""
+    """Whether the messages end with tool calls of one message and all their results."""
     last_batches = _batches(messages)[-1:]
     return any(batch.results and not batch.missing and batch.is_last for batch in last_batches)
 
 
 def ends_with_result(messages: Sequence[Message]) -> bool:
-    """Whether the last message is a tool's result, or holds nothing behind one."""
+    """Whether the last message is a tool's result, or ends with one in its content."""
     last_messages = messages[-1:]
     return any(
         step.message.role == "tool" for message in last_messages for step in steps_of(0, message, [])[-1:]
@@ -81,6 +85,6 @@ def ends_with_result(messages: Sequence[Message]) -> bool:
 
 
 def begins_exchange(messages: Sequence[Message]) -> bool:
-    """Whether the first message is what a user says, and holds no result of a tool."""
+    """Whether the first message is a user's, and has no tool's result in its content."""
     steps = (step.message for message in messages[:1] for step in steps_of(0, message, []))
     return bool(messages) and messages[0].role == "user" and all(step.role == "user" for step in steps)

@@ -1,18 +1,19 @@
-"""Tool definitions: merged by name, filtered, in a stable order.
+"""Merges tool definitions by name, filters them, and puts them into a stable order.
 
 1. A later source replaces a tool of the same name. Tools are sorted by name: providers cache a request's
    prefix, which begins with the tools.
 2. `disabled` holds names or patterns of tools. `deny`, `allow` and `only` hold patterns of permissions, such
-   as `fs.read` or `network.*`. A tool needs the permissions that its field `permissions` names, else one of
-   its own name. A denied tool is not offered. `allow` restricts the tools that declare permissions, by that
-   field or by a name with a dot; with `strict`, for an agent whose permissions were set, it restricts all
-   tools. `only`, which a request sets, restricts all tools, too.
-3. In a sandbox, only tools are offered that declare that they change nothing (MCP's
-   `annotations.readOnlyHint`); `inside` also leaves out tools that declare that they reach outside, into the
-   network (`annotations.openWorldHint`).
+   as `fs.read` or `network.*`. A tool needs the permissions that its field `permissions` names. Without that
+   field it needs a permission with its own name. A denied tool is not offered. `allow` restricts only tools
+   that declare permissions, by that field or by a name with a dot. With `strict`, for an agent whose
+   permissions were set, it restricts all tools. `only`, which a request sets, always restricts all tools.
+3. In a sandbox, a tool is offered only if it declares that it changes nothing (MCP's
+   `annotations.readOnlyHint`). With `inside`, a tool is left out if it declares that it reaches outside, into
+   the network (`annotations.openWorldHint`).
 4. An agent's tools are those that it and each agent above it were granted, by name or pattern.
 5. Tools that are not offered are reported with the reason.
-6. A definition without a name is refused: nobody could call it, and two of them would replace one another.
+6. A definition without a name is refused: nobody could call the tool, and two such tools would replace one
+   another.
 """
 
 import functools
@@ -42,9 +43,9 @@ _OWN_TYPES = ("function", "custom", None)  # of tools that the program runs
 
 
 class Filter(msgspec.Struct, frozen=True):
-    """Rules that leave tools out. An empty `allow` allows everything, as does `only` when it is None.
+    """Rules that leave tools out. An empty `allow` allows everything, and so does `only` if it is None.
 
-    `named` are lists of patterns of names: a tool is offered if one pattern of each list matches it.
+    `named` are lists of patterns of names. A tool is offered only if each list has a pattern that matches it.
     """
 
     disabled: tuple[str, ...] = ()
@@ -58,16 +59,17 @@ class Filter(msgspec.Struct, frozen=True):
 
 
 class Selection(NamedTuple):
-    """The offered tools, and the reasons for the others, by name."""
+    """The offered tools. `left_out` maps the names of the other tools to the reasons."""
 
     tools: list[Tool]
     left_out: dict[str, str]
 
 
 def name_of(tool: Mapping[str, Any]) -> str:
-    """The name of a tool definition, in the neutral and Anthropic form or in OpenAI's two; "" without one.
+    """Return the name in a tool definition of any form: neutral, Anthropic's, or OpenAI's two. Return "" if
+    it has none.
 
-    A provider's built-in tool may have only a type, or Gemini's key, which is then its name.
+    A provider's own tool may have only a type or a key of Gemini, which is then its name.
     """
     kind = tool.get("type")
     inner = next((tool[key] for key in _FORMS if isinstance(tool.get(key), Mapping)), None)
@@ -78,14 +80,16 @@ def name_of(tool: Mapping[str, Any]) -> str:
 
 
 def description_of(tool: Mapping[str, Any]) -> str:
-    """The description in a tool definition, in any of the forms of `name_of`; "" without one."""
+    """Return the description in a tool definition, which may have any form of `name_of`. Return "" if it has
+    none.
+    """
     inner = next((tool[key] for key in _FORMS if isinstance(tool.get(key), Mapping)), tool)
     description = inner.get("description")
     return description if isinstance(description, str) else ""
 
 
 def sent_fields(tool: Mapping[str, Any]) -> Tool:
-    """The fields of a definition that a model is sent."""
+    """Return the fields of a definition that are sent to a model."""
     if tool.get("type") not in _OWN_TYPES and not any(key in tool for key in _SCHEMAS):
         return {key: value for key, value in tool.items() if key not in _FILTERS}
     return {
@@ -96,7 +100,9 @@ def sent_fields(tool: Mapping[str, Any]) -> Tool:
 
 
 def check_tool(tool: Any, value_path: str) -> None:
-    """Raise RequestError unless the value is a tool definition with a name; `value_path` is its location."""
+    """Raise RequestError if the value is not a tool definition with a name. `value_path` says where the value
+    stands.
+    """
     if not isinstance(tool, Mapping):
         raise RequestError(
             f"{value_path} is of type {type(tool).__name__}; a tool definition is a JSON object.",
@@ -107,9 +113,10 @@ def check_tool(tool: Any, value_path: str) -> None:
 
 
 def select(*sources: Iterable[Tool], rules: Filter | None = None) -> Selection:
-    """Select the tools that no rule leaves out, by name; a later source replaces an earlier one.
+    """Select the tools that no rule leaves out, sorted by name. If two sources have a tool with the same
+    name, the later one counts.
 
-    Raises RequestError for a definition that has no name, or is not an object.
+    Raise RequestError for a definition that has no name or is not an object.
     """
     by_name: dict[str, Tool] = {}
     for source in sources:
@@ -130,7 +137,7 @@ def select(*sources: Iterable[Tool], rules: Filter | None = None) -> Selection:
 
 
 def fixed_rows(system_prompt: str, tools: Sequence[Tool], counter: TokenCounter) -> tuple[UsageRow, ...]:
-    """The rows of a system prompt without sources, if any, and of tools."""
+    """Return the rows of tools, after a row of the system prompt if there is one."""
     rows = tool_rows(tools, counter)
     if system_prompt:
         tokens = count_message(counter, system_prompt, role="system")
@@ -139,7 +146,7 @@ def fixed_rows(system_prompt: str, tools: Sequence[Tool], counter: TokenCounter)
 
 
 def tool_rows(tools: Sequence[Tool], counter: TokenCounter) -> list[UsageRow]:
-    """A row for each tool: the tokens of the definition that a model is sent, as JSON.
+    """Return a row for each tool, with the tokens of its definition as it is sent, as JSON.
 
     Each definition is counted once.
     """

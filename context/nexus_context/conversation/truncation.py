@@ -1,7 +1,7 @@
-"""Where a history that is too long is cut: the strategies.
+"""Decides where a history that is too long is cut, by one of several strategies.
 
-1. A cut never splits an atomic group, except with `simple`, which drops what it tears apart.
-2. A cut goes down to a target below the budget, so that it serves many turns: requests then begin with the
+1. A cut never splits an atomic group, except with `simple`, which drops the rest of a group that it splits.
+2. A cut goes down to a target below the budget, so that it serves many turns. Requests then begin with the
    same bytes, which providers cache.
 3. `oldest_first` (`smart`) cuts at the start of a turn, and between two groups of the last turn if that alone
    is too long. Steps with tools are long: such a cut goes below the target by DEEPER of the room above it.
@@ -31,8 +31,8 @@ DEEPER = 0.5
 class Need(NamedTuple):
     """The goal of a cut. Sizes are in tokens.
 
-    `size(start)` is the cost of sending the history from `start` on; `target` is the aim, `room` the maximum.
-    The cut must lie after `after`.
+    `size(start)` is the cost of sending the history from `start` on. `target` is the size to reach, and
+    `room` the largest size. The cut must lie after the index `after`.
     """
 
     size: Callable[[int], int]
@@ -50,7 +50,9 @@ class SentRange(NamedTuple):
 
 
 def cut(strategy: Strategy, history: History, need: Need, *, first_group: int) -> SentRange:
-    """The cut of a history that does not fit. `first_group` has the tokens of its first group."""
+    """Return where to cut a history that does not fit. `first_group` is the number of tokens of its first
+    group.
+    """
     if strategy == "sliding":
         return SentRange(0, _first_group_within(history, need))
     if strategy == "simple":
@@ -68,7 +70,7 @@ def cut(strategy: Strategy, history: History, need: Need, *, first_group: int) -
 
 
 def first_group_end(history: History) -> int:
-    """Where the first group ends.
+    """Return the index at which the first group ends.
 
     Several user messages at the beginning count as one, and so do the leading system messages.
     """

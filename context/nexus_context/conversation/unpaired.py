@@ -1,4 +1,4 @@
-"""What is sent for a result without its call, and for a call without its result."""
+"""Makes what is sent for a result without its call, and for a call without its result."""
 
 from nexus_context.conversation.message import Message, ToolCall, content_of, is_error, text_part
 from nexus_context.folder.prompt import texts
@@ -19,6 +19,6 @@ def late_result(result: Message) -> Message:
 
 
 def missing_result(call: ToolCall) -> Message:
-    """A result for the call that says that none was recorded."""
+    """Make a result for a call, which says that no result was recorded."""
     content, meta = texts.text("result_missing"), {"is_error": True}
     return Message("tool", content, tool_call_id=call.id, name=call.name, meta=meta)

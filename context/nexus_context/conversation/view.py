@@ -1,4 +1,4 @@
-"""The messages of a conversation that are sent, and what became of the others."""
+"""Represents the messages of a conversation that are sent, and what became of the others."""
 
 from collections.abc import Mapping, Sequence
 
@@ -20,13 +20,15 @@ _USED_TWICE = "The id of a tool call was used before; it is sent with a new id."
 
 
 class View(msgspec.Struct, frozen=True):
-    """The messages that are sent and what became of the others. Sizes are in tokens.
+    """The messages that are sent, and what became of the others. Sizes are in tokens.
 
-    Before `history[start:]` come the first `head` messages of the history, the `note` and the `anchor`.
-    `replaced` has, by index, what is sent in place of a message: what is too long, shortened, and what was
-    said before the cut without its preamble. `shortened` are the indexes of the former, ascending. `added`
-    has, by index, the tokens that the format of a body adds to a message (`body_shape`); below 0 for what it
-    leaves out. The leading system messages of the history come first of all: they follow the system prompt.
+    First come the leading system messages of the history, since they follow the system prompt. Then come the
+    first `head` messages of the history, the `note`, the `anchor`, and `history[start:]`.
+
+    `replaced` maps the index of a message to the message that is sent in its place: a shortened one if it is
+    too long, or one without its preamble if it stands before the last turn. `shortened` are the indexes of
+    shortened messages, ascending. `added` maps the index of a message to the tokens that the format of a body
+    adds to it (`body_shape`); the number is negative if the format leaves something out.
     """
 
     strategy: Strategy
@@ -66,7 +68,7 @@ class View(msgspec.Struct, frozen=True):
         return self.removed > 0 or bool(self.replaced.keys() - self.history.notes)
 
     def sent_indexes(self) -> list[int]:
-        """The indexes of the messages that are sent, ascending, without the note."""
+        """Return the indexes of the messages that are sent, ascending. The note has no index."""
         anchor = () if self.anchor is None else (self.anchor,)
         return [*range(self.head), *anchor, *range(self.start, self.end)]
 
@@ -81,7 +83,7 @@ class View(msgspec.Struct, frozen=True):
         return front
 
     def messages(self) -> list[Message]:
-        """The messages that are sent, oldest first, each as it is sent."""
+        """Return the messages that are sent, oldest first, each in the form in which it is sent."""
         messages = self.history.sent
         if not self.start and not self.replaced:
             return self.history.in_order(messages[: self.end])
@@ -93,7 +95,9 @@ class View(msgspec.Struct, frozen=True):
         return self.history.in_order(sent_messages)
 
     def left_out(self) -> list[Repair]:
-        """Repairs for what is not sent: what a cut takes besides words of users and answers, and images."""
+        """Return repairs that say what is not sent: messages of a cut that are system messages, results of
+        tools or not loaded; and images and files.
+        """
         history = self.history
         systems, results = history.systems_and_results(min(self.head, self.start), self.start)
         media = []
@@ -114,7 +118,7 @@ class View(msgspec.Struct, frozen=True):
         return [Repair("cut", text), *media]
 
     def sound_messages(self) -> Traced:
-        """Repair the messages so that providers accept them; cheap if there is nothing to repair.
+        """Repair the messages so that providers accept them. This is cheap if there is nothing to repair.
 
         Indexes are those of `messages()`.
         """
@@ -132,7 +136,7 @@ class View(msgspec.Struct, frozen=True):
         return Traced(repaired.messages, [*repairs, *repaired.repairs], repaired.origins)
 
     def sizes(self, counter: TokenCounter) -> list[int]:
-        """The tokens of each message that is sent; they sum to `tokens`."""
+        """Return the tokens of each message that is sent. They sum to `tokens`, apart from repairs."""
         sums = self.history.sums(counter)
         sizes = []
         for index in self.indexes():
@@ -146,14 +150,14 @@ class View(msgspec.Struct, frozen=True):
         return sizes
 
     def has_item(self, item: str) -> bool:
-        """Whether one of these messages is sent with the memory item of this hash."""
+        """Whether one of the sent messages contains the memory item with this hash."""
         index = self.history.items.get(item)
         if index is None or index in self.replaced or index >= self.end:
             return False
         return index >= self.start or index < self.head or index == self.anchor
 
     def preamble_tokens(self, counter: TokenCounter) -> PreambleTokens:
-        """Tokens of the event text, memory text and notes that earlier messages are sent with."""
+        """Return the tokens of the event text, memory text and notes with which earlier messages are sent."""
         count = self.history.preamble_tokens
         ranges = [(self.start, self.end)]
         if self.start:
@@ -180,7 +184,9 @@ class View(msgspec.Struct, frozen=True):
         return total
 
     def notes_apart(self) -> dict[int, tuple[Message, Message]]:
-        """Split messages that carry a note on prompt and tools; by index among `messages()`."""
+        """Split the messages that carry a note on prompt and tools: index among `messages()` → the note, and
+        the rest of the message.
+        """
         notes = [index for index in self.history.notes if index not in self.replaced]
         if not notes:
             return {}
@@ -189,13 +195,15 @@ class View(msgspec.Struct, frozen=True):
         return {position: messages for position, messages in apart.items() if messages is not None}
 
     def indexes(self) -> Sequence[int | None]:
-        """The index of each message that is sent; None for the note."""
+        """Return the index of each message that is sent, in the order of sending. It is None for the note."""
         note = () if self.note is None else (None,)
         anchor = () if self.anchor is None else (self.anchor,)
         return self.history.in_order([*range(self.head), *note, *anchor, *range(self.start, self.end)])
 
     def encoded(self) -> list[msgspec.Raw]:
-        """The messages as JSON; only those before `start` are encoded again."""
+        """Return the messages that are sent as JSON. Only those before `start`, and replaced ones, are
+        encoded again.
+        """
         if not self.start and not self.replaced:
             self.history.needs_all()
             return self.history.in_order(self.history.encoded_sent(0, self.end))
@@ -216,7 +224,7 @@ def _named(message: Message, renamed: Message) -> Message:
 
 
 def overflow(view: View, available: int, *, is_assumed: bool = False) -> ContextOverflowError:
-    """The error for a view that does not fit. `is_assumed`: nobody stated the limit."""
+    """Make the error for a view that does not fit. `is_assumed` is true if no configuration set the limit."""
     messages = view.messages()
     count, advice = len(messages), "Shorten the message, the system prompt or the tools"
     size = f"{view.tokens:,} tokens" + (" even when shortened" if view.shortened else "")

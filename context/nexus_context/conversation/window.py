@@ -1,6 +1,6 @@
 """Selects the history to send: cut when it no longer fits, then left alone for many turns.
 
-1. A cut stays until the budget is exceeded again; until then each request begins with the same bytes.
+1. A cut stays until the budget is exceeded again. Until then each request begins with the same bytes.
 2. Before the messages that stay come, in this order: the leading system messages, the pinned first user
    messages (not with `sliding`, `recency` and `simple`), a note with the names and values of what is cut
    (`Policy.note_room`), and the user message that began the turn, if the cut lies within a turn. So the first
@@ -12,7 +12,7 @@
    it. If the newest group alone does not fit, its largest results are shortened, then the longest texts of
    the assistant, last those of users; first to LEAST_TEXT of the room each, then further, in the same order.
    After many parallel calls even that is too much: then a few words stand for the oldest results, one by one.
-4. If that still does not fit, `View.over` says so, and the caller refuses the request.
+4. If the messages still do not fit, `View.over` is true, and the caller refuses the request.
 5. The cut of a request becomes permanent when the conversation continues from there. Until then every request
    makes its own: a long draft changes nothing. Read-only callers never propose a cut.
 6. The cost of a request does not grow with the history: only new messages, and those that a cut removes, are
@@ -92,10 +92,12 @@ class Policy(msgspec.Struct, frozen=True):
     identifier_tokens: int | None = None  # the most that names and values of the cut part may take
 
     def note_room(self, room: int) -> int:
-        """Tokens for the names and values of what is cut, of `room` for the whole history.
+        """Return the tokens for the names and values of what is cut. `room` is the number of tokens for the
+        whole history.
 
-        NOTE_SHARE · room / (room + NOTE_HALF) of the room: 20 % of 8,000 tokens, 24 % of 40,000; at least
-        LEAST_NOTE_SHARE, at most LARGEST_NOTE and `identifier_tokens`.
+        It is the share NOTE_SHARE · room / (room + NOTE_HALF) of the room: 20 % of 8,000 tokens, 24 % of
+        40,000. It is at least LEAST_NOTE_SHARE of the room, and at most LARGEST_NOTE and `identifier_tokens`
+        tokens.
         """
         room = max(room, 0)
         share = max(NOTE_SHARE * room / (room + NOTE_HALF), LEAST_NOTE_SHARE)
@@ -106,7 +108,9 @@ class Policy(msgspec.Struct, frozen=True):
 
 
 class Budget(msgspec.Struct, frozen=True):
-    """Tokens available for a request, and those that everything except the history takes."""
+    """The tokens that are available for a request, and those that everything except the history takes
+    (`fixed`).
+    """
 
     available: int
     fixed: int
@@ -186,17 +190,19 @@ class Window:
         self._fits: dict[tuple[Budget, BodyShape], _Fit] = {}  # since the conversation continued
 
     def fit(self, budget: Budget, *, shape: BodyShape = AS_IT_IS) -> View:
-        """The messages to send; over the budget only if nothing more can be shortened."""
+        """Return the messages to send. They exceed the budget only if nothing more can be shortened."""
         fit = self._cached_fit(budget, shape)
         self._proposed, self._proposed_size = fit.cut, len(self._history)
         return self._view(fit, budget, self._history.sums(self._counter))
 
     def look(self, budget: Budget, *, shape: BodyShape = AS_IT_IS) -> View:
-        """The same for a read-only caller (rule 5)."""
+        """Return the same as `fit` for a caller that sends nothing, so that the cut does not become the
+        conversation's (rule 5).
+        """
         return self._view(self._cached_fit(budget, shape), budget, self._history.sums(self._counter))
 
     def demand(self, budget: Budget) -> int:
-        """Tokens of a request that cuts nothing but what the last one did."""
+        """Return the tokens of the next request if it cuts nothing more than the last request did."""
         fit = self._cached_fit(budget, AS_IT_IS)
         if self._proposed_size == len(self._history):
             return self._size(self._proposed, self._history.sums(self._counter))

@@ -8,7 +8,8 @@
    a quarter of the limit, so that many requests begin with the same bytes.
 4. Citations are enabled for all documents and search results of a request, or for none. If one of them asks
    for citations, they are enabled for all.
-5. After a message that was changed by rule 3 or 4, reasoning that is bound to earlier messages is left out.
+5. If images were left out for their number, or citations were enabled, reasoning that is bound to earlier
+   messages is left out after the first message that changed.
 
 Sources. Anthropic: "Vision" (General limits), "Citations" and "Search results" (all or none), "Tool search"
 (not all tools deferred) in the documentation of the Claude API; errors "Property keys should match pattern"

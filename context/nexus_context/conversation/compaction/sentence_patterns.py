@@ -44,7 +44,9 @@ def instructions_in(text: str) -> list[Cue]:
 
 
 def decisions_in(text: str) -> list[Cue]:
-    """Find what an assistant message decides, finds out or reports as done; no questions or announcements."""
+    """Find what an assistant message decides, finds out or reports as done. Questions and announcements are
+    left out.
+    """
     cues = []
     for sentence in sentences_of(text):
         if sentence.endswith(("?", "？", ":", "：")) or len(sentence) < 12:
@@ -59,10 +61,11 @@ def decisions_in(text: str) -> list[Cue]:
 
 
 def findings_in(text: str, *, is_report: bool) -> list[Cue]:
-    """Find decisions and findings in an assistant message; in a turn's last message also its reports.
+    """Find decisions and findings in an assistant message. Set `is_report` for a turn's last message, whose
+    other sentences then weigh more.
 
-    Of the sentences without a cue those count that say where something comes from, or name something: a path,
-    a symbol, a number. Other remarks count least.
+    Other sentences count if they say where something comes from, or if they name a path, a symbol or a
+    number. Remarks that do neither weigh least.
     """
     cues = {cue.text: cue for cue in decisions_in(text)}
     for sentence in sentences_of(text):
@@ -89,13 +92,13 @@ def open_in(text: str) -> list[str]:
 
 
 def boxes_in(text: str) -> Iterator[tuple[str, bool]]:
-    """The items of check lists, and whether each is checked."""
+    """Yield the items of check lists in a text, each with whether it is checked."""
     for match in _BOX.finditer(text[:MOST_READ]):
         yield match["task"].strip(), match["mark"] != " "
 
 
 def sentences_of(text: str) -> list[str]:
-    """The sentences of a text, without code fences, quote marks and list marks."""
+    """Return the sentences of a text, without code fences, quote marks and list marks."""
     text = _FENCE.sub("\n", text[:MOST_READ])
     sentences = []
     for line in text.splitlines():

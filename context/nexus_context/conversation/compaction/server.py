@@ -1,11 +1,11 @@
-"""A compaction that a provider's server made: it is taken out of the answer that it came with.
+"""Takes a compaction that a provider's server made out of the answer that it came with.
 
-1. A readable or encrypted `compaction` part in an assistant's message counts; of several in one turn the last
-   one, because it stands for the others, too. A failed one stays where it is.
-2. The turn is stored without it, and a compaction follows the turn: its summary is the part alone, in an
-   assistant's message. What it came with and what follows in the turn is kept.
-3. What precedes it in its answer becomes a message of its own, because the compaction stands for that. It
-   stays with the rest if it holds the place of a tool call, whose result is kept.
+1. A readable or encrypted `compaction` part in an assistant's message counts. Of several in one turn the last
+   one counts, because it replaces the others, too. A failed one stays where it is.
+2. The turn is stored without the compaction, and a compaction follows the turn. Its summary is an assistant's
+   message with the part alone. The rest of the answer, and later messages of the turn, are kept.
+3. The parts before it in its answer become a message of their own, because the compaction replaces them. If
+   one of them marks the place of a tool call, they stay with the rest, because the call's result is kept.
 4. A message of which nothing is left is left out.
 """
 
@@ -25,7 +25,9 @@ LONGEST_TEXT = 20_000
 
 
 class SplitTurn(NamedTuple):
-    """The messages of a turn without compactions; `summary` stands for all before the last `kept` of them."""
+    """The messages of a turn without compactions. If there was one, `summary` replaces all messages before
+    the last `kept` messages.
+    """
 
     messages: Sequence[Message]
     summary: Message | None = None
@@ -33,7 +35,9 @@ class SplitTurn(NamedTuple):
 
 
 class ServerSizes(NamedTuple):
-    """How a compaction changed the history: messages that it replaced, tokens before and after it."""
+    """How a compaction changed the history: the number of replaced messages, and the tokens before and after
+    it.
+    """
 
     replaced: int
     before: int
@@ -41,7 +45,7 @@ class ServerSizes(NamedTuple):
 
 
 def split_turn(messages: Sequence[Message]) -> SplitTurn:
-    """Take the compactions out of the messages of a turn."""
+    """Take the compactions by servers out of the messages of a turn."""
     if not any(message.content.__class__ is list and _places(message) for message in messages):
         return SplitTurn(messages)
     remaining: list[Message] = []
@@ -63,7 +67,7 @@ def split_turn(messages: Sequence[Message]) -> SplitTurn:
 
 
 def opaque_receipt(compaction: str, summary: Message, sizes: ServerSizes, *, made_at: datetime) -> Receipt:
-    """The receipt of a compaction by a server; `made_at` is a local time."""
+    """Make the receipt of a compaction by a server. `made_at` is a local time."""
     part = server_compaction(summary)
     assert part is not None  # noqa: S101 - `split_turn` made the summary
     text = part.text.strip()

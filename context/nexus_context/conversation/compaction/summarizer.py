@@ -1,11 +1,11 @@
-"""Who writes a summary, and what a summarizer is asked.
+"""Asks summarizers for a summary, and checks their answers.
 
 1. The request repeats the messages as they were last sent and adds the instruction as the last user message,
    so that the provider's cache serves the whole conversation.
 2. Summarizers are tried in order. One that fails or returns nothing is skipped and listed in the receipt. If
    all fail, `CompactionError` is raised and the conversation stays unchanged.
-3. A model's answer is a summary only if it has a heading, as the instruction demands (an apology has none),
-   and takes at most MOST_OVER times the limit: models count badly.
+3. A model's answer counts as a summary only if it has a heading, as the instruction demands, and at most
+   MOST_OVER times the tokens of the limit. An apology has no heading. Models count tokens badly.
 """
 
 import re
@@ -32,7 +32,7 @@ _HEADING = re.compile(r"^[ \t]*(?:#{1,6}[ \t]+\S|\*\*\S)", re.MULTILINE)
 
 
 class SummaryRequest(msgspec.Struct, frozen=True):
-    """What a summarizer is asked. `limit` is the most tokens that its text may have."""
+    """A request to a summarizer. `limit` is the largest number of tokens that its text may have."""
 
     messages: tuple[Message, ...]  # to send to a model: as last sent, then the instruction
     replaced: tuple[Message, ...]  # what the summary will stand for
@@ -44,20 +44,24 @@ class SummaryRequest(msgspec.Struct, frozen=True):
 
 
 class Summarizer(Protocol):
-    """Writes summaries. Any exception counts as a failure of this attempt only."""
+    """Writes summaries. If it raises an exception, only this attempt fails, and the next summarizer is
+    tried.
+    """
 
     @property
     def name(self) -> str:
-        """The name in the receipt: `editor`, `anthropic`, `extractive`."""
+        """The summarizer's name in the receipt, such as `editor`, `anthropic` or `extractive`."""
         ...
 
     async def summarize(self, request: SummaryRequest) -> str:
-        """A summary of `request.replaced` in at most `request.limit` tokens."""
+        """Return a summary of `request.replaced` with at most `request.limit` tokens."""
         ...
 
 
 class Written(msgspec.Struct, frozen=True):
-    """A summary, who wrote it, and which summarizers failed before that and why."""
+    """A summary and its summarizer. `failures` says which summarizers were tried before and why each
+    failed.
+    """
 
     text: str
     summarizer: str
@@ -68,7 +72,9 @@ class Written(msgspec.Struct, frozen=True):
 
 
 async def first_summary(summarizers: Iterable[Summarizer], request: SummaryRequest) -> Written:
-    """The first summary that is not empty. Raises `CompactionError` if there is none."""
+    """Try the summarizers in order and return the first summary that is not empty. Raise `CompactionError` if
+    there is none.
+    """
     failures: list[str] = []
     for summarizer in summarizers:
         try:
@@ -86,7 +92,9 @@ async def first_summary(summarizers: Iterable[Summarizer], request: SummaryReque
 
 
 def find_flaw(answer: str, *, limit: int, counter: TokenCounter) -> str | None:
-    """Why a model's answer is not a summary of at most `limit` tokens; None if it is one, or empty."""
+    """Return why a model's answer is not a summary of at most `limit` tokens. Return None if it is one, or if
+    it is empty.
+    """
     if not answer.strip():
         return None  # `first_summary` reports it
     if not _HEADING.search(answer):
@@ -107,8 +115,9 @@ def build_summarize_prompt(
 ) -> str:
     """Build the prompt that asks a model for a summary of at most `limit` tokens.
 
-    `messages` precede the question as text, for a model that takes one text. A request that holds the
-    messages themselves needs none here (`Plan.request`); the newest `preserved` of them stay.
+    `messages` are put before the question as text, for a model that takes a single text. Leave them out if
+    the request has the messages themselves (`Plan.request`). The newest `preserved` messages stay beside the
+    summary, and the prompt says so.
     """
     parts = [transcript] if (transcript := _transcript(messages)) else []
     parts.append(texts.text("compaction_instruction").format(limit=limit))

@@ -1,10 +1,11 @@
-"""The task lists of agents' tools: which tasks are open.
+"""Reads the task lists of agents' tools, and determines which tasks are open.
 
-1. A whole list replaces the one before: TodoWrite, update_plan, write_todos, manage_todo_list and whatever
-   else takes a list of objects with a text and a status. With `merge` it changes the tasks that it names.
+1. A whole list replaces the list before it. Such lists come from TodoWrite, update_plan, write_todos,
+   manage_todo_list and other tools that take a list of objects with a text and a status. With `merge`, the
+   list changes only the tasks that it names.
 2. A list as text (`- [ ] …`, or a plan of numbered steps) is a whole list, too.
-3. Tools for one task: TaskCreate and the like add it, under the number in their result; TaskUpdate and the
-   like change the status or the text of the number that they name.
+3. There are tools for one task. TaskCreate and similar tools add a task, under the number in their result.
+   TaskUpdate and similar tools change the status or the text of the task with the number that they name.
 """
 
 import re
@@ -17,7 +18,7 @@ MOST_STEPS = 40
 
 
 class ListedTask(NamedTuple):
-    """A task of a list; `number` is how the tool calls it, empty if it has only its text."""
+    """A task of a list. `number` is the tool's identifier of it, or "" if the task has only a text."""
 
     number: str
     text: str
@@ -25,7 +26,7 @@ class ListedTask(NamedTuple):
 
 
 class TaskLists:
-    """The open tasks after the calls so far, oldest first."""
+    """The tasks that are open after the calls that were read so far, oldest first."""
 
     def __init__(self) -> None:
         self.open: dict[str, ListedTask] = {}
@@ -42,7 +43,7 @@ class TaskLists:
             self._created = max(self._created, int(number))
 
     def apply(self, call: ToolCall, arguments: Any, result: str) -> bool:
-        """Read a call with its result; whether it was about tasks."""
+        """Read a call with its result. Return whether the call was about tasks."""
         if not isinstance(arguments, dict):
             return False
         tasks = _listed(arguments)
@@ -90,7 +91,7 @@ class TaskLists:
 
 
 def line_of(task: ListedTask) -> str:
-    """An open task as a line of a summary."""
+    """Return an open task as a line of a summary."""
     return f"[ ] #{task.number} {task.text}" if task.number else f"[ ] {task.text}"
 
 
@@ -116,7 +117,7 @@ def _listed(arguments: dict[str, Any]) -> list[ListedTask]:
 
 
 def merges(arguments: dict[str, Any]) -> bool:
-    """Whether a list is one of changes, by the numbers of the tasks."""
+    """Whether a list of tasks may contain only changes, which name tasks by their numbers."""
     return "merge" in arguments
 
 

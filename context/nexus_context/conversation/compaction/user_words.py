@@ -1,11 +1,11 @@
-"""What the user wrote in a user message, without what programs add to it.
+"""Extracts what the user wrote in a user message, without what programs add to it.
 
-1. A message that its program marks (`meta.isMeta`, a summary), that is a line of a program or begins like its
-   note is not the user's.
-2. Blocks between tags that programs write (reminders, outputs of local commands, notifications) are left out;
-   of a command's wrapper its arguments stay. A tag without its end is the user's.
-3. Of what the user pasted (logs, code, data: SHORTEST_PASTE lines or more), only the first and the last line
-   stay in a summary, with a mark; what the user says about it is whole.
+1. A message is not the user's if its program marks it (`meta.isMeta`, a summary), or if its text is a line
+   that a program writes or begins like a program's note.
+2. Blocks between tags that programs write (reminders, outputs of local commands, notifications) are left out.
+   Of a command's wrapper, the arguments stay. A tag without an end is taken for the user's text.
+3. Of what the user pasted (logs, code, data of SHORTEST_PASTE lines or more), only the first and the last
+   line stay in a summary, with a mark between them. The user's own text around it stays whole.
 4. What the user says when refusing a tool's call counts like a message.
 5. A message without content (`ok`, `go on`) says nothing that a summary could keep.
 """
@@ -56,7 +56,7 @@ _REPLY_WORD = re.compile(r"[^\W\d_]+")
 
 
 def user_words(message: Message) -> str:
-    """The user's own words; empty if a program wrote the whole message."""
+    """Return the user's own words. Return "" if a program wrote the whole message."""
     meta = message.meta
     if (isinstance(meta, dict) and meta.get("isMeta") is True) or is_summary(message):
         return ""
@@ -70,14 +70,16 @@ def user_words(message: Message) -> str:
 
 
 def words_in_refusal(result: str) -> str:
-    """The user's words in the result of a call that the user refused; empty without any."""
+    """Return the user's words in the result of a tool call that the user refused. Return "" if there are
+    none.
+    """
     if not result.startswith(_REFUSAL):
         return ""
     return result.partition(_SAID)[2].strip()
 
 
 def without_program_text(message: Message) -> Message:
-    """A user's message with the user's words only; any other message unchanged."""
+    """Return a user's message with the user's own words only. Return any other message unchanged."""
     if message.role != "user":
         return message
     words = user_words(message)
@@ -85,7 +87,7 @@ def without_program_text(message: Message) -> Message:
 
 
 def without_pastes(text: str) -> str:
-    """The text with a mark in place of the middle of each paste."""
+    """Return the text with a mark in place of the middle of each paste."""
     lines = text.split("\n")
     if len(lines) < SHORTEST_PASTE:
         return text
