@@ -2,7 +2,8 @@
 
 1. A note on changed prompts and tools is a message of its own if the format has such messages, else a part of
    its message. A note about another prompt than the one that is sent is left out.
-2. Reasoning goes to its own provider only; a compaction by another provider's server is sent as a text.
+2. Reasoning is sent only to the provider that made it. A compaction that another provider's server made is
+   sent as a text.
 3. An empty result is sent to OpenAI as a text, and to Anthropic and Gemini without one.
 4. The name of a speaker is a field in OpenAI's chat format if that format accepts it. Otherwise the name
    stands in the text.

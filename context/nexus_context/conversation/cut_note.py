@@ -1,9 +1,9 @@
 """Writes the note that replaces the messages of a cut: failures that are not resolved, then names and values.
 
 1. Messages are read as they are cut, each once. The note is written again at each cut.
-2. A failure is gone once the same command, or the same tool on the same file, ends without one. The last
-   MOST_FAILURES are listed, in at most FAILURES_SHARE of the note.
-3. Names take the rest of it, best first (`IdentifierIndex`).
+2. A failure is removed from the note once the same command, or the same tool on the same file, ends without
+   one. The last MOST_FAILURES are listed, in at most FAILURES_SHARE of the note.
+3. Names take the rest of the note, best first (`IdentifierIndex`).
 4. The note has no secrets, because they are removed from the messages before these are read.
 """
 

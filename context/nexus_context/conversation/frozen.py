@@ -1,16 +1,18 @@
 """Keeps the system prompt and tools that a conversation's requests begin with, and writes notes on what
 changed since.
 
-1. What a request was sent with is sent again, byte for byte, although files and tools have changed since. The
-   next user message tells what changed, as a note in its preamble; later requests send it again.
+1. The prompt and tools that a request was sent with are sent again, byte for byte, although files and tools
+   have changed since. The next user message says what changed, in a note in its preamble, and later requests
+   send this note again.
 2. The parts of a prompt are those that have rows in the usage (`row_key`): a file of a layer, a skill, a
    section. Notes do not mention a change of order, or of the space around a part.
 3. A note lists the lines of a part that no longer apply and the new lines. It has the whole text of the part
    if that is shorter, or if lines alone would mislead, for example if a line is removed at one place and
    remains at another.
 4. If a tool is gone, a note says so, although the tool's definition is still sent.
-5. Each state has a number; a note belongs to the state of its number. After prompt and tools were rendered
-   anew (a new number), earlier notes are not sent any more: they would contradict the newer prompt.
+5. Each state has a number, and a note belongs to the state with its number. When prompt and tools are
+   rendered anew, the state gets a new number. Earlier notes are then not sent any more, because they would
+   contradict the newer prompt.
 """
 
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence

@@ -2,8 +2,9 @@
 
 1. A group is a single message, or an assistant message with tool calls and all its results. It is kept or cut
    as a whole: providers reject a call without its result and a result without its call.
-2. A late result, after other messages, belongs to the group of its call with everything in between, up to
-   LATE messages back. Beyond that it is an orphan, which `repair` drops: groups must not grow without bound.
+2. A late result, after other messages, belongs to the group of its call, together with everything in between,
+   if its call is at most LATE messages back. Otherwise it is an orphan, which `repair` sends as a marked
+   text, because groups must not grow without bound.
 3. A turn begins with a user message that does not follow a user message.
 4. The second call with the same id is renamed to `id-2`, and so is its result, because some models reuse ids,
    which providers reject. The numbers count all calls of the conversation, so a cut renames nothing. A result

@@ -2,8 +2,8 @@
 
 1. Messages are only appended. A compaction creates a new history, which reuses the counts of the messages
    that it keeps.
-2. Counts are running sums for each counter: the tokens of any range of messages are one subtraction. Only the
-   sums of the COUNTERS most recent counters are cached.
+2. Counts are running sums for each counter, so the tokens of any range of messages are the difference of two
+   sums. Only the sums of the COUNTERS most recent counters are cached.
 3. `messages` are what their authors wrote, together with the preambles with which user messages were sent.
    `sent` are the same messages as a model receives them. Sums and groups are those of `sent`.
 4. If a history is stored in a ledger, only its beginning and its end may be loaded. Indexes and sums are then

@@ -2,39 +2,42 @@
 
 One word (`classify`):
 
-1. Order of the rules: address, time, error, version, amount, issue number; then path; then symbol or id.
-2. A path begins with `/`, `~/`, `./`, `../` or a drive; or it has a `/` and a known first directory, a file
-   name at its end, two slashes or an underscore; or it is a file name with a known extension. A line number
-   after it (`a.py:12`) is not part of it; `a.py::test_b` is a path and a symbol.
-3. A word with a digit is an id, unless it is a measure (20th, 10kg); so is a word of five or more capitals.
+1. The rules are tried in this order: address, time, error, version, amount, issue number; then path; then
+   symbol or id.
+2. A path begins with `/`, `~/`, `./`, `../` or a drive. Or it has a `/` and also a known first directory, a
+   file name at its end, two slashes or an underscore. Or it is a file name with a known extension. A line
+   number after it (`a.py:12`) is not part of it, and `a.py::test_b` is a path and a symbol.
+3. A word with a digit is an id, unless it is a measure (20th, 10kg). A word of five or more capitals is an
+   id, too.
 4. A symbol has an underscore, a dot, `::` or an inner capital, or is followed by `()`.
 5. Patterns are applied to words of at most LONGEST characters, and none can match in two ways.
 
 A text (`find`):
 
 6. One pattern splits the text into words. Nothing backtracks: the time is proportional to the length.
-7. Of a text longer than HEAD + TAIL only that many characters of its beginning and end are read.
+7. If a text is longer than HEAD + TAIL characters, only its first HEAD and its last TAIL characters are read.
 8. Text between backticks is a name however it is spelled, or a command if it begins like one. Lines that
    begin with a prompt (`$ `) and lines of shell fences are commands.
-9. Keys of JSON objects are not names, unless they hold a digit: every result repeats them.
+9. Keys of JSON objects are not names, because every result repeats them, unless they have a digit.
 10. Names stay as written, without the punctuation around them.
 
 A message (`mentions`):
 
-11. Sources are kept apart: user text, arguments of calls, assistant text, results of tools. A result floods;
-    an argument is what a step was about. The middle of a long result floods most: its names only fill the
-    room that all others leave.
-12. Arguments: a value under a key for files is a path, under a key for commands a command. Other values are
-    searched as text, long ones (a file that is written) only at their beginning.
+11. Names are collected separately by source: user text, arguments of calls, assistant text, results of tools.
+    A result has very many names, while an argument says what a step was about. The middle of a long result
+    has the most, so its names only fill the room that all other names leave.
+12. In arguments, a value under a key for files is a path, and one under a key for commands is a command.
+    Other values are searched as text. Of long ones, such as a file that is written, only the beginning is
+    searched.
 13. A secret is not a name, nor a part of one (`redact`).
 14. JSON escapes in a result are decoded, so that a word after an escaped line end is a separate word.
 
 What is cut from a conversation (`IdentifierIndex`):
 
-15. Each message is read once, when it is cut. The index holds how strongly a name was mentioned (WEIGHTS, by
-    source) and when last; its strength fades with every message that is cut afterwards.
-16. The note lists as many of the best as fit, weighted by kind, grouped by kind, best first.
-17. The index holds MOST names: past twice that, the worst half is dropped.
+15. Each message is read once, when it is cut. The index stores how strongly a name was mentioned (WEIGHTS, by
+    source) and when it was last mentioned. The strength fades with every message that is cut afterwards.
+16. The note lists as many of the best names as fit, weighted by kind. They are grouped by kind, best first.
+17. The index keeps the MOST best names. When it has more than twice as many, the others are dropped.
 18. The same messages and counter give the same note.
 """
 

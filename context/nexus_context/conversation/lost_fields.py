@@ -2,8 +2,8 @@
 
 1. A part is sent with the keys that its reader knows (`parts`), which CARRIED lists. A part that is sent
    unchanged loses nothing. If a text replaces a part, its repair already says so.
-2. Breakpoints for caching are Nexus' own, ids and states of items are the server's bookkeeping: neither is a
-   loss. A field without a value says nothing.
+2. Breakpoints for caching are set by Nexus itself, and ids and states of items are the server's bookkeeping.
+   Neither is reported as a loss, and neither is a field without a value.
 3. Objects inside a part are examined, too, one level deep.
 """
 

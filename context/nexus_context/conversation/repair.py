@@ -3,10 +3,11 @@
 1. Each tool call has one result, and results directly follow the message with their calls. A missing result
    becomes a text that says so, and a result elsewhere is moved. If a call has several results, the first
    counts. A result whose call was cut or compacted away becomes a marked text of the user.
-2. Call ids are unique: the second call `id` becomes `id-2`, and so does its result. Results belong to the
-   calls before them, in order; if there are too few, to the newest calls.
-3. A result without an id answers the newest message before it with an open call: the one of the same tool,
-   else the first. A call without an id gets one.
+2. Call ids are unique: the second call with the id `id` becomes `id-2`, and so does its result. Results
+   belong to the calls before them, in order. If there are fewer results than calls, they belong to the newest
+   calls.
+3. A result without an id belongs to the newest message before it that has a call without a result: to the
+   call of the same tool, or else to the first. A call without an id gets one.
 4. Only assistants call tools. Calls of another role move to an assistant message. Calls and results inside a
    content, in the form of Anthropic, OpenAI or Gemini, become calls and results; that is a repair only if
    they stand in the wrong place. A mark keeps a call's place if parts follow it or Gemini signed it

@@ -3,7 +3,8 @@ revelation.
 
 1. A tool is revealed by the result of a search that lists it, or by a call of it. Both are messages of the
    conversation, so a restart, a fork or another window reveals the same tools.
-2. A result of `search_tools` lists a tool at the beginning of a line. Anthropic's own search refers to it.
+2. A result of `search_tools` reveals the tools that it lists at the beginning of a line. A result of
+   Anthropic's own search reveals the tools that it refers to.
 3. A name in a result reveals nothing by itself: it counts only if a server offers that tool (`deferral`).
 """
 

@@ -40,24 +40,26 @@ class ConversationState(msgspec.Struct, frozen=True):
     replaced: int = 0
 
     def append(self, messages: Iterable[Message]) -> "ConversationState":
-        """Add messages."""
+        """Return the state with these messages added."""
         self.history.extend(messages)
         return replace(self, length=len(self.history))
 
     def append_counted(self, messages: History) -> "ConversationState":
-        """Add messages with their token counts."""
+        """Return the state with these messages added, including their token counts."""
         self.history.take_over(messages, 0)
         return replace(self, length=len(self.history))
 
     def compact(self, name: str, messages: Iterable[Message], counter: TokenCounter) -> "ConversationState":
-        """Replace all messages by a summary and the messages that a compaction keeps."""
+        """Return the state in which a summary and the messages that a compaction keeps replace all
+        messages.
+        """
         history = self.history.remade(without_old_preambles(messages), counter)
         applied = AppliedCompaction(name, self.history, len(history))
         return replace(self._with(history), compactions=(*self.compactions, applied))
 
     def undo(self, name: str | None) -> "ConversationState":
-        """Undo the last compaction, or the compaction with this name and all later ones. Messages that were
-        added since stay.
+        """Return the state before the last compaction, or before the compaction with this name and all later
+        ones. Messages that were added since stay.
         """
         compactions, history = [*self.compactions], self.history
         while compactions:
@@ -69,7 +71,7 @@ class ConversationState(msgspec.Struct, frozen=True):
         return replace(self._with(history), compactions=tuple(compactions))
 
     def cut(self, order: Sequence[int], counter: TokenCounter) -> "ConversationState":
-        """Keep only the messages with these indexes, in this order."""
+        """Return the state with only the messages with these indexes, in this order."""
         positions = {index: position for position, index in enumerate(order)}
         history = self.history.remade([self.history.messages[index] for index in order], counter)
         compactions = tuple(
@@ -81,7 +83,9 @@ class ConversationState(msgspec.Struct, frozen=True):
         return replace(self._with(history), compactions=compactions)
 
     def restore(self, history: History) -> "ConversationState":
-        """Replace all messages by another history. After that, no compaction can be undone."""
+        """Return the state in which another history replaces all messages. After that, no compaction can be
+        undone.
+        """
         return replace(self._with(history), compactions=())
 
     def _with(self, history: History) -> "ConversationState":

@@ -1,7 +1,7 @@
 """Merges tool definitions by name, filters them, and puts them into a stable order.
 
-1. A later source replaces a tool of the same name. Tools are sorted by name: providers cache a request's
-   prefix, which begins with the tools.
+1. If two sources have a tool with the same name, the later source counts. Tools are sorted by name, because
+   providers cache a request's prefix, which begins with the tools.
 2. `disabled` holds names or patterns of tools. `deny`, `allow` and `only` hold patterns of permissions, such
    as `fs.read` or `network.*`. A tool needs the permissions that its field `permissions` names. Without that
    field it needs a permission with its own name. A denied tool is not offered. `allow` restricts only tools

@@ -3,12 +3,13 @@
 1. A cut never splits an atomic group, except with `simple`, which drops the rest of a group that it splits.
 2. A cut goes down to a target below the budget, so that it serves many turns. Requests then begin with the
    same bytes, which providers cache.
-3. `oldest_first` (`smart`) cuts at the start of a turn, and between two groups of the last turn if that alone
-   is too long. Steps with tools are long: such a cut goes below the target by DEEPER of the room above it.
-   The last `keep_recent_turns` turns stay if they fit the budget, even above the target.
-4. `middle_out` does the same and keeps the first group. `sliding` keeps the most recent groups, wherever they
-   begin. `recency` keeps the last `keep_recent_turns` turns, or fewer if they do not fit. `simple` cuts
-   message by message.
+3. `oldest_first` (`smart`) cuts at the start of a turn. If the last turn alone is too long, it cuts between
+   two groups of that turn. Such a turn has long steps with tools, so the cut goes further below the target,
+   by DEEPER of the room above the target. The last `keep_recent_turns` turns stay if they fit the budget,
+   even if they exceed the target.
+4. `middle_out` cuts like `oldest_first` and keeps the first group. `sliding` keeps the most recent groups,
+   wherever they begin. `recency` keeps the last `keep_recent_turns` turns, or fewer if they do not fit.
+   `simple` cuts message by message.
 5. The newest group always stays; `window` handles one that is too large.
 """
 

@@ -8,17 +8,18 @@
    What was said before the last turn is sent without its preamble from then on: the event and memory text of
    its time. If that alone is enough, no message is cut. What messages tell of changes in a prompt and tools
    that are not the sent ones any more (`frozen`) is never sent.
-3. A new tool result larger than half of the room is shortened, once, instead of cutting everything else for
+3. A new tool result larger than half of the room is shortened, once, so that not everything else is cut for
    it. If the newest group alone does not fit, its largest results are shortened, then the longest texts of
-   the assistant, last those of users; first to LEAST_TEXT of the room each, then further, in the same order.
-   After many parallel calls even that is too much: then a few words stand for the oldest results, one by one.
+   the assistant, and last those of users. First each is shortened to at least LEAST_TEXT of the room, then
+   further in the same order. If even that is too much after many parallel calls, a few words replace the
+   oldest results, one by one.
 4. If the messages still do not fit, `View.over` is true, and the caller refuses the request.
-5. The cut of a request becomes permanent when the conversation continues from there. Until then every request
-   makes its own: a long draft changes nothing. Read-only callers never propose a cut.
+5. The cut of a request becomes permanent when the conversation continues from that request. Until then every
+   request makes its own cut, so that a long draft changes nothing. Read-only callers never propose a cut.
 6. The cost of a request does not grow with the history: only new messages, and those that a cut removes, are
    read.
 7. If only the beginning and the end of the history are loaded, the cut lies after the gap, even if the loaded
-   messages would fit: the missing ones count as cut. Not with `middle_out`, which needs all messages.
+   messages would fit, because the missing ones count as cut. `middle_out` needs all messages instead.
 """
 
 from bisect import bisect_left, bisect_right

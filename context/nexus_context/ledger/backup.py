@@ -1,7 +1,8 @@
 """Writes a verified copy of a ledger in use, as it is at one moment, to a single file that only its user can
 read.
 
-1. SQLite's backup copies what a reader sees page by page; writers continue.
+1. SQLite's backup copies, page by page, the database as a reader sees it at one moment. Writers continue
+   meanwhile.
 2. The copy is not in write-ahead mode, so that it is a single file.
 3. It is verified and synced before it gets its name, and never replaces an existing file.
 """

@@ -1,10 +1,10 @@
 """Computes and verifies the chain of turns: each turn's sum covers its content and the sum of the turn before
 it.
 
-1. A sum is BLAKE2b over the row of a turn, its compaction, its messages and the sum before it. Forks continue
-   from the sum of the turn that they share: common history is summed once.
-2. Turns written by version 3 have no sum. The first turn after them begins the chain; from there on a turn
-   without a sum is broken.
+1. A sum is BLAKE2b over the row of a turn, its compaction, its messages and the sum before it. A fork
+   continues from the sum of the turn that it shares, so common history is summed once.
+2. Turns that version 3 wrote have no sum. The chain begins with the first turn after them. From there on, a
+   turn without a sum is broken.
 3. A thread is as long as its row says, and its turns and messages are numbered without gaps.
 4. Verifying a ledger is SQLite's own check of the file, then a walk along the chain of every thread.
 """

@@ -2,11 +2,12 @@
 
 1. A write transaction is BEGIN IMMEDIATE and atomic. Writers take turns.
 2. A reader sees one moment, whatever is written meanwhile.
-3. If another process holds the database, a connection waits in short random steps: HELD seconds while nothing
-   is written (the holder hangs or left it locked), and at most WAIT seconds while others take turns.
+3. If another process holds the database, a connection waits in short random steps. It waits HELD seconds
+   while nothing is written, because then the other process hangs or left the database locked. It waits at
+   most WAIT seconds while other processes take turns.
 4. If a file was moved or removed while it is open, it is no longer written; the file that took its place is.
    A write during the move fails, so that no caller takes it for stored.
-5. After each commit the witness is told first.
+5. After each commit the witness is updated before anything else.
 """
 
 import os

@@ -1,10 +1,12 @@
 """Makes verified copies of a ledger, one a day (UTC), in the directory `<ledger>.backups`, which only its
 user can read.
 
-1. A backup is made if the ledger has changed since the newest one, by `backup.write`: it is verified and
-   synced before it gets its name, the day. If several processes make the same one, the first to finish wins.
-2. After that, KEPT backups of the ledger in use stay, and the newest one of other ledgers: a ledger that is
-   begun anew after damage does not push out the last backup of the one that was set aside.
+1. A backup is made by `backup.write` if the ledger has changed since the newest backup. It is verified and
+   synced before it gets its name, which is the day. If several processes make the same backup, the first to
+   finish wins.
+2. Then old backups are removed. KEPT backups of the ledger in use stay, and the newest backup of other
+   ledgers: if a ledger is begun anew after damage, its backups do not push out the last backup of the damaged
+   one.
 3. No backup is made if the ledger is larger than LARGEST bytes or damaged, or if the disk has less room than
    twice the ledger's size and RESERVE bytes more.
 4. A backup that holds a deleted session is removed, and another one is made soon. The backup is not edited,

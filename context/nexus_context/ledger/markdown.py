@@ -3,7 +3,8 @@
 1. The session is a first-level heading, a turn a second-level one, each message (its role) a third-level one.
 2. Text stays unchanged. Text that could affect the page (headings, HTML, an unclosed fence) is quoted: every
    line begins with `> `.
-3. Tool calls, results and anything but text are fenced; a fence is longer than any fence in its content.
+3. Tool calls, results and everything that is not text are fenced. A fence is longer than any fence in its
+   content.
 4. A compaction is a turn with its summary and a list of the messages that it keeps. An undo names the
    compaction that it takes back.
 """

@@ -13,8 +13,8 @@ The index is filled for messages that an earlier version wrote (`fill`):
 
 6. New messages are indexed with their turn. Older ones are indexed in steps, newest thread first. Each step
    is a transaction, so that other writers run in between.
-7. Steps run briefly at each opening and before each search. Until the index is complete, older messages are
-   found by whole words, as before.
+7. Steps are taken for a short time at each opening and before each search. Until the index is complete, older
+   messages are found by whole words only.
 """
 
 import re

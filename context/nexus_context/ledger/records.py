@@ -371,7 +371,7 @@ class DirectMessage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NewAgent(msgspec.Struct, frozen=True):
-    """An agent to store. If `parent` is None, it is the folder's own agent. `most` limits the number of
+    """An agent to store. `parent` is None if that is the folder's own agent; `most` limits the number of
     running agents.
     """
 

@@ -1,7 +1,7 @@
 """Converts messages and other values to columns of a row and back, and reads the first row of a result.
 
-1. The text of a message is stored once: if its content is text, it is the beginning of the column `said`, and
-   `data` is the JSON of the rest, if any.
+1. The text of a message is stored once. If its content is a text, the column `said` begins with it, and
+   `data` is the JSON of the rest, if there is any.
 2. A value that is read equals the value that was written, except that half surrogate pairs become U+FFFD.
    This holds also for those that an earlier version has written. Values that msgspec does not round-trip
    (NaN) are written by Python's own JSON module.

@@ -7,7 +7,7 @@
    messages that are missing.
 3. A fork is copied with the turns that it shares. The turns of a session from before it was cleared become a
    session of their own.
-4. A session is copied in one transaction; if its name is taken, it gets another.
+4. A session is copied in one transaction. If its name is taken, it gets another name.
 """
 
 import os

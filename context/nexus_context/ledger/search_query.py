@@ -2,15 +2,15 @@
 
 1. All words must occur. `"two words"` is a phrase, `word*` a prefix, `-word` or `-"two words"` must not
    occur. An unclosed quotation extends to the end.
-2. There are no syntax errors and no operators of FTS5: every term is quoted. A term without letters and
-   digits is ignored; `--force` searches for the word, because options are written like this.
+2. There are no syntax errors and no operators of FTS5, because every term is quoted. A term without letters
+   and digits is ignored. `--force` searches for the word `force`, because options are written like this.
 3. A term that FTS5 splits (`read_file`, `a.py`) matches where its parts are adjacent.
 4. An empty query, or one of exclusions only, finds nothing.
 5. A prefix of one letter or digit, `a*`, is searched as that word alone, because most messages have words
    that begin with it.
 6. In the index of parts, for text without spaces between words, a term matches anywhere in a run.
-7. Only LONGEST code points and MOST_TERMS terms count: the query may be a pasted page. Repeated terms count
-   once. The MOST_PREFIXES longest prefixes count; the others are words.
+7. Only the first LONGEST code points and MOST_TERMS terms count, because the query may be a pasted page.
+   Repeated terms count once. Only the MOST_PREFIXES longest prefixes count as prefixes; the others are words.
 """
 
 import re

@@ -134,8 +134,8 @@ class MirrorStore(Protocol):
         ...
 
     def find(self, assistant: str, program_id: str) -> MirroredSession | None:
-        """Return the ledger's copy of a session of another assistant. `program_id` is the id that the
-        assistant's program gave the session. Return None if it was never copied.
+        """Return the ledger's copy of a session of another assistant, or None if it was never copied.
+        `program_id` is the id that the assistant's program gave the session.
         """
         ...
 

@@ -3,9 +3,9 @@
 1. Each write transaction takes the next number and a random token and stores them in the ledger (`mark`).
    After the commit, and before the caller is answered, the witness stores them too. So the witness may lag
    behind the ledger, but never claims a write that was not committed.
-2. A record is one write of 64 bytes that does not cross a sector border and has a checksum, into a ring of
-   slots by its number. Several processes need no lock, and nothing is synced: a power cut only makes the
-   witness lag.
+2. A record is written in one write of 64 bytes that does not cross a sector border. It has a checksum, and
+   its number determines its slot in a ring of slots. So several processes need no lock. Nothing is synced: a
+   power cut only makes the witness lag.
 3. A witness belongs to the ledger named in its header and moves with it when that is set aside.
 4. A comparison reads the witness first and then the ledger: others may write in between.
 5. If the witness cannot be written, the ledger goes on without it. The next write tries again.
@@ -146,9 +146,9 @@ def unchanged(path: str, mark: Mark) -> bool:
 
 
 def emptied(path: str) -> bool:
-    """Whether the ledger's file is empty or gone, but a log or a witness shows that it existed.
+    """Whether the ledger's file is empty or gone, although a log or a witness shows that it existed.
 
-    The file is checked last: another process may be creating it.
+    The file is checked last, because another process may be creating it.
     """
     written = claim(path)
     log = _stamp(f"{path}-wal")[0]

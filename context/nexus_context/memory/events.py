@@ -1,7 +1,7 @@
 """Converts what agents do to events, and events to messages.
 
-1. Conversion (SPEC §9): thinking → assistant; execute → user; tool call → one line of the assistant. A tool's
-   result is left out, since it would repeat large outputs.
+1. Events become messages like this (SPEC §9): thinking → assistant; execute → user; tool call → one line of
+   the assistant. A tool's result is left out, since it would repeat large outputs.
 2. A turn of a ledger becomes events. A user's message is `execute`. An assistant's reasoning and then its
    text are `thinking`, and each of its calls is `tool_call`. A tool's answer is `tool_result`. Memory leaves
    reasoning out.

@@ -10,8 +10,8 @@
    covers all sessions.
 2. The results are cached, and only new turns are read. The ledger decides whether a cached result is still
    valid.
-3. A message must have all words of a query. If none does, the messages with most of its longer words are
-   returned. Tool results come last, and only on request.
+3. A search finds the messages that have all words of a query. If there is none, it finds those that have most
+   of the longer words. Tool results come last, and only on request.
 """
 
 import threading

@@ -4,7 +4,7 @@
 2. If the query has a session, L1 to L3 and events come from that session only. L4, knowledge and direct
    messages do not.
 3. Items come in their final order: direct messages, L1 and requested other levels, events, knowledge (SPEC
-   §9). Within a source the newest items have the highest priority; of passages, the best ones.
+   §9). Within a source, the newest items have the highest priority; for knowledge, the best passages have it.
 4. A failing source does not affect the others; its failure is reported.
 5. Every source is optional. For example, there are events and knowledge without a ledger.
 """

@@ -1,8 +1,9 @@
 """Corrects the estimated total of a request by what providers counted for earlier requests.
 
-1. A *report* has the tokens of one request by its provider beside our estimate of the same request. It is
-   dropped if the provider's figure is less than half or more than twice the estimate: it is a sum over
-   several requests, another unit or a lie. Small requests say nothing; their reports are dropped, too.
+1. A *report* has the tokens of one request as its provider counted them, beside our estimate of the same
+   request. It is dropped if the provider's figure is less than half or more than twice the estimate, because
+   then it is a sum over several requests, in another unit, or false. Reports of small requests are dropped,
+   too, because they say nothing.
 2. The *factor* of a family of models is the median of its last reports, at most PER_CONVERSATION of one
    conversation, from LEAST_REPORTS on, within FACTORS. So a report moves it by one place in their order, and
    nothing moves it past the bounds. It is 1 where the median error of these reports is less without it.

@@ -3,7 +3,7 @@
 1. A counter measures text in units that add up over segments, and converts a sum of units to tokens by a
    monotonic function. So counts of a document's parts can sum exactly.
 2. Segments are counted once: their units are cached, within MEMO_BYTES, for each encoding.
-3. A counter never raises, whatever the text: special tokens count as ordinary text, lone surrogates as
+3. A counter never raises, whatever the text is. Special tokens count as ordinary text, and lone surrogates as
    U+FFFD.
 """
 

@@ -1,10 +1,10 @@
 """Computes what an image costs by its provider's formula, and reads the size of an image from the first bytes
 of its data.
 
-1. The size is read from the header of a PNG, JPEG, GIF or WebP. Only without one, `width` and `height` of the
-   part count: what the bytes say is what the provider sees.
-2. An image whose size is unknown, behind a URL for example, counts as the largest that the provider takes: a
-   budget must not be too small.
+1. The size is read from the header of a PNG, JPEG, GIF or WebP, because the provider sees what the bytes say.
+   Only if it cannot be read there, the part's `width` and `height` count.
+2. An image whose size is unknown, for example behind a URL, counts as the largest image that the provider
+   takes, because a budget must not be too small.
 3. No more than MOST_READ bytes are decoded, and nothing raises, whatever the data is.
 """
 

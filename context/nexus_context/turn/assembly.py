@@ -5,7 +5,7 @@ model, and its cost.
    is the history, and memory and event are the last user message (`memory_text` has the rules of its
    content). That message is stored as it was sent, so that each request begins with the bytes of the one
    before.
-2. Equal inputs give equal bytes; the clock is an argument.
+2. Equal inputs give equal bytes. The clock is one of the inputs.
 3. Every token has a row, and the rows sum to the total.
 4. Excess is cut from memory first, then from the history (`conversation/window`), never from the system
    prompt, the tools or the current message. A provider's body that is still too long is refused.

@@ -1,20 +1,22 @@
 """Decides what a request begins with: the prompt and tools that were sent before, or new ones.
 
-A request begins with the frozen prompt and tools (`frozen.Frozen`), and its message tells what changed,
-unless one of these holds; then both are rendered anew, and earlier notes are left out:
+A request begins with the frozen prompt and tools (`frozen.Frozen`), and its message says what changed, unless
+one of the following rules applies. Then prompt and tools are rendered anew, and earlier notes are left out:
 
-1. `first`: nothing was sent yet, or what replaced the history (a compaction, an undo) dropped the state.
-2. `model`, `agent`: the request is for another one.
-3. `refused`: a frozen tool may not be offered any more. Permissions and disabled tools hold at once.
-4. `tools`: the request itself brings a tool that is not frozen, or is defined otherwise: the model could not
-   call it. Tools of skills in files do not count: they are told, and offered when all is rendered anew. A
-   deferred tool that the model has found is added behind those that were sent (`deferral`), and what the
-   search tool says of tools is told.
+1. `first`: nothing was sent yet, or the state was dropped when the history was replaced (by a compaction or
+   an undo).
+2. `model`, `agent`: the request is for another model or another agent than the frozen state.
+3. `refused`: a frozen tool may not be offered any more, because permissions and disabled tools take effect at
+   once.
+4. `tools`: the request itself brings a tool that is not frozen, or is frozen with another definition, so the
+   model could not call it. Tools of skills in files do not count: a note mentions them, and they are offered
+   when everything is rendered anew. A deferred tool that the model has found is added after the tools that
+   were sent (`deferral`), and a note says what changed in the search tool's description.
 5. `cut`: the cut moves in this request, so little of what was sent before can be reused anyway.
 6. `cold`: the last request was made longer ago than a provider keeps what it caches (`context.cache_ttl`).
-7. `short`: to write again everything from the first change on costs no more than to send the note.
-   tokens x (write - read price) <= tokens of the note x write price
-8. `untold`: a user's message without a note is the newest in the history, so the change cannot be told.
+7. `short`: writing everything from the first change on again costs no more than sending the note: tokens x
+   (write - read price) <= tokens of the note x write price.
+8. `untold`: the newest message of the history is a user's without a note, so the change cannot be told.
 
 Rules 6 and 7 do not hold if the history has reasoning that is bound to what precedes it. A request of
 `nexus/session/rebase` drops the state (rule 1). A turn's later requests, behind a tool's result, have no

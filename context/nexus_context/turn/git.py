@@ -1,14 +1,15 @@
 """Reads the state of a git working tree, for the last user message, never for the system prompt.
 
-Files tell branch and operation (`read`); no process is started:
+`read` reads files only and starts no process. It finds branch and operation:
 
 1. The repository is that of the nearest directory, from the folder upwards, that has `.git`: a directory, or
-   a file that names one (worktrees, submodules). Above the folder neither may be another user's: `/tmp/.git`
-   is easily planted.
-2. Only HEAD is read, and the existence of certain names checked. The content of HEAD counts only if git could
-   have written it, and if it lies in git's directory, so that a foreign repository cannot leak other text.
+   a file that names one (worktrees, submodules). Above the folder, neither the directory nor `.git` may
+   belong to another user, because `/tmp/.git` is easily planted.
+2. Only HEAD is read, and the existence of certain names is checked. The content of HEAD counts only if git
+   could have written it and if it lies in git's directory, so that a foreign repository cannot leak other
+   text.
 
-Git itself tells the rest (`look`). It is a process, so only for folders that the user trusts:
+`look` asks git for the rest. It starts a process, so call it only for folders that the user trusts:
 
 3. Nothing that a repository's own configuration names is run: no file-system monitor, no hooks, no filters,
    no transports, no status of submodules. Filters are listed first, and each is switched off by name; if that
@@ -17,13 +18,13 @@ Git itself tells the rest (`look`). It is a process, so only for folders that th
    its settings, a bare repository in a directory), git is not run further.
 5. Nothing is written: no lock is taken, the index stays as it is.
 6. The variables `GIT_*` of the environment do not count; git is found on PATH, by an absolute path.
-7. Only what lies beneath the folder is included. What git does not answer in time is unknown.
+7. Only what lies beneath the folder is included. What git does not answer in time stays unknown.
 
 The model sees at most MOST_LINES lines (`lines`):
 
 8. First the branch, its upstream and the operation in progress; then the numbers of changed files; then the
    first of them in git's short status: conflicts, then tracked files, then untracked ones.
-9. Others choose the names: an unprintable character becomes U+FFFD, and a name has at most MAX_NAME
+9. Other people choose the names, so an unprintable character becomes U+FFFD, and a name is cut to MAX_NAME
    characters.
 """
 

@@ -1,15 +1,17 @@
 """Puts memory into the last user message, as far as there is room.
 
-1. Order (SPEC §6, §9): the system prompt; the history, which covers L1 as far as it reaches; in the last user
-   message time, platform and git state, then between <memory> and </memory> messages of other agents, the
-   levels (L1 last), events, and knowledge; then the user's text. Tools are separate.
-2. Memory gives way first. It takes only the room that the history leaves: the history is fitted as if there
-   were no memory, so that memory cuts no message and the cached prefix stays the same.
-3. If there is not enough room, the items of the lowest priority are left out; of equal ones, the later. The
-   first that does not fit is shortened, with a mark, if LEAST tokens of it fit.
-4. Each item has its row. Text between items counts with the next item, the end with the last one. The rows of
-   memory and message sum to the tokens of the sent message.
-5. What an earlier message has whole, and is sent with again, is not repeated. A direct message always is new.
+1. The order is (SPEC §6, §9): the system prompt; the history, which covers L1 as far as it reaches; the last
+   user message. The last user message has time, platform and git state; then, between <memory> and </memory>,
+   messages of other agents, the levels (L1 last), events, and knowledge; then the user's text. Tools are
+   separate.
+2. If room is short, memory is cut first. It takes only the room that the history leaves. The history is
+   fitted as if there were no memory, so that memory cuts no message and the cached prefix stays the same.
+3. If there is not enough room, the items of the lowest priority are left out, and of equal ones the later.
+   The first item that does not fit is shortened, with a mark, if LEAST tokens of it fit.
+4. Each item has its row. Text between items counts with the next item, and text at the end with the last one.
+   The rows of memory and message sum to the tokens of the sent message.
+5. An item that an earlier message has whole, and is sent with again, is not repeated. A direct message always
+   counts as new.
 6. Memory never triggers a compaction, which would not make it smaller.
 """
 

@@ -23,7 +23,7 @@ class MessageMethods(ABC):
 
     @abstractmethod
     def add(self, messages: Iterable[Message]) -> None:
-        """Add messages."""
+        """Add messages to the conversation."""
 
     @abstractmethod
     def _arrange(self, order: Sequence[int]) -> None:

@@ -2,10 +2,12 @@
 
 1. Providers cache the beginning of a request: tools, system prompt, history. The first token that differs
    ends the reuse.
-2. The current message is new each time; the next request begins with it if it was appended as it was sent.
-3. Anthropic caches messages for one setting of thinking: another one ends the reuse before the first message.
-4. A break is where something that was sent before changed or was removed. The tokens that would have been
-   reused are written again, at the price of a write instead of the price of cached input.
+2. The current message is new in each request. The next request begins with it if it was appended as it was
+   sent.
+3. Anthropic caches messages for one setting of thinking. If the setting changes, reuse ends before the first
+   message.
+4. A break is a place where something that was sent before was changed or removed. The tokens that would have
+   been reused are written again, at the price of a write instead of the price of cached input.
 """
 
 from collections.abc import Sequence

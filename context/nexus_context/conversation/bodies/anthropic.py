@@ -3,17 +3,17 @@
 1. System messages at the start follow the system prompt at the top. If the model takes later ones, each is
    sent after the user message that it follows or precedes, before the assistant's answer. Otherwise, or if no
    user message stands there, a later one is sent as a marked text of the user.
-2. The first message is a user message, unless it holds a compaction: if an assistant spoke first, a text
-   opens the conversation. Roles alternate.
+2. The first message is a user message, unless the conversation begins with a compaction. If an assistant
+   spoke first, a text of the user opens the conversation. Roles alternate.
 3. Results are blocks of a user message and come first in it. A failed result holds text only, and always has
    some.
 4. Reasoning is returned as it was signed, in its place among texts and calls. It is left out at the end of a
    message, and if the messages that it is bound to have changed. With a thinking budget, the assistant's last
    message with calls must begin with reasoning. If it does not, the model is not told to think.
-5. If the conversation ends with an assistant message, the model continues it; trailing white space is
-   removed. Models that reject this get a user text that asks them to continue. A paused answer stays the last
-   message, as it is (`server_tools`).
-6. Cache breakpoints are set last (`breakpoints`); those in the stored parts and tools are left out.
+5. If the conversation ends with an assistant message, the model continues that message, and its trailing
+   white space is removed. Models that reject this get a user text that asks them to continue. A paused answer
+   stays the last message, unchanged (`server_tools`).
+6. Cache breakpoints are set last (`breakpoints`). Breakpoints in the stored parts and tools are left out.
 
 Sources: "Mid-conversation system messages", "Preserved thinking", "Compaction on demand" and "Extended
 thinking" in the documentation of the Claude API.

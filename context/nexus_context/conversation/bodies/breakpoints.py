@@ -1,16 +1,17 @@
 """Chooses where Anthropic and OpenAI are asked to cache: breakpoints, each at the end of a prefix that later
 requests will repeat.
 
-Anthropic: at most four.
+Anthropic takes at most four breakpoints:
 
-1. The end of the system prompt, or of the tools without one.
-2. The stable frontier: the last block that the next request repeats.
-3. The last block: the next request of this turn repeats all of this one.
-4. The remaining breakpoints go to ends of user messages, where earlier requests ended, that are out of reach
-   of the next breakpoint: the newest before it, after many parallel calls, else that of the newest turn that
-   began out of reach. A breakpoint finds prefixes cached up to REACH blocks before it.
-5. No breakpoint after a prefix shorter than the model's minimum, and none on reasoning, which cannot have
-   one.
+1. One is at the end of the system prompt, or of the tools if there is no system prompt.
+2. One is at the stable frontier: the last block that the next request repeats.
+3. One is at the last block, because the next request of this turn repeats all of this request.
+4. A breakpoint finds prefixes that were cached up to REACH blocks before it. The remaining breakpoints go to
+   ends of user messages, where earlier requests ended, that are further away than that from the next
+   breakpoint. After many parallel calls it is the newest such end, otherwise the end of the newest turn that
+   began out of reach.
+5. There is no breakpoint after a prefix shorter than the model's minimum, and none on reasoning, which cannot
+   have one.
 6. All breakpoints of a request have the same lifetime: where lifetimes mix, the longer ones must come first.
 
 OpenAI sets a breakpoint at the newest message by itself and finds cached prefixes at any distance. It is told

@@ -2,7 +2,7 @@
 
 1. A call is answered in the next message that is not the assistant's. The server refuses a call without an
    output and an output without a call, so each of these becomes a text with its content.
-2. An output stands before the texts of its message.
+2. The output of a call stands before the texts of its message.
 
 Source: the input items of the package openai 3.54; errors "No tool output found for shell call".
 """

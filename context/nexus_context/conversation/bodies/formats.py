@@ -1,11 +1,11 @@
 """Renders an assembled conversation as the body of a request to OpenAI (two formats), Anthropic or Google.
 
-1. Order: tools, system prompt, history, current message (the order in which providers cache a prefix).
+1. The order is: tools, system prompt, history, current message. In this order providers cache a prefix.
 2. A broken history is repaired first (`repair`), so that each result directly follows its call.
 3. Neighboring messages of one role become one message if the provider requires that. Empty messages are left
    out.
-4. Tool names and call ids that a provider rejects are replaced: in definitions and calls alike, and in the
-   same way each time.
+4. Tool names and call ids that a provider rejects are replaced. A name is replaced in definitions and calls
+   alike, and in the same way each time.
 5. Arguments are always a JSON object.
 6. Text, images and documents take the provider's form. A part that the provider does not accept becomes a
    text that names it.

@@ -1,16 +1,16 @@
 """Renders a conversation in Google's format: the body of `POST /v1beta/models/MODEL:generateContent`. The
 model is in the address.
 
-1. System messages at the start follow the system prompt in `systemInstruction`; later ones are marked texts
-   of the user.
-2. The first and the last content are the user's: if an assistant spoke first or last, a text of the user
+1. System messages at the start follow the system prompt in `systemInstruction`. Later ones are sent as marked
+   texts of the user.
+2. The first and the last content are the user's. If an assistant spoke first or last, a text of the user
    opens the conversation or asks the model to continue. Roles alternate.
-3. Results come first in the user's content, one for each call of the content before it, with the call's name,
-   and with its id if the call came with one: models before Gemini 3 give none.
-   From Gemini 3 on they hold images and documents themselves; for older models these follow the results.
-4. Thoughts and the signatures of texts and calls come back as they were, in their place. From Gemini 3 on the
-   first call of each content must be signed: one that Gemini did not make gets the signature that skips the
-   check.
+3. Results come first in the user's content, one for each call of the content before it. A result has the
+   call's name, and the call's id if the call came with one: models before Gemini 3 give none. From Gemini 3
+   on, results hold images and documents themselves. For older models these follow the results.
+4. Thoughts and the signatures of texts and calls are sent back unchanged, in their place. From Gemini 3 on,
+   the first call of each content must be signed. A call that Gemini did not make gets the signature that
+   skips the check.
 5. A tool name has at most 64 characters and starts with a letter or an underscore.
 6. Nothing marks what to cache: Gemini caches prefixes by itself.
 

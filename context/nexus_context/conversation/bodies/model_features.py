@@ -2,7 +2,7 @@
 left out.
 
 1. A part that the model cannot read becomes a text that says so. Reasoning is left out without such a text.
-2. For a model without tools, a call becomes a text of its message, and a result a user's text.
+2. For a model without tools, a call becomes a text of its message, and a result becomes a text of the user.
 3. Every replacement is reported as a `Repair`. A message that needs none stays the same object.
 """
 

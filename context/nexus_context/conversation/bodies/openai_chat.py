@@ -1,12 +1,12 @@
 """Renders a conversation in OpenAI's chat format: the body of `POST /v1/chat/completions`.
 
 1. Messages of system, assistant and tool hold only text (or an assistant's refusal). Images and files of
-   results follow in a user message after them.
+   results are sent in a user message after the results.
 2. A result is never empty: a text says that the tool returned nothing.
 3. A call id has at most 40 characters, a tool name at most 64.
 4. This format has no place for OpenAI's reasoning: only `openai_responses` returns it. Some models of other
    makers write readable reasoning, and get it back as `reasoning_content`.
-5. Messages of speakers with names stay apart, each with its `name`.
+5. Messages of different speakers are not joined; each has the `name` of its speaker.
 6. For models that take cache breakpoints, every content is a list of parts, so that setting one changes
    nothing else.
 """

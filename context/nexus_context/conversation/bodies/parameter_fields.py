@@ -1,19 +1,20 @@
 """Converts model parameters to fields of a provider's request, and reports those that the provider does not
 accept.
 
-1. Anthropic: the temperature is 0 to 1. From Claude 4.1 on `top_p` is not allowed beside it; from 4.7 on
-   `temperature`, `top_p` and `top_k` are not allowed at all.
-2. Thinking: up to Claude 4.5 it needs a budget of at least LEAST_BUDGET below `max_tokens`, and allows
-   neither `temperature` nor `top_k`, and `top_p` only from LEAST_TOP_P on. From 4.6 on the model decides how
-   much to think, given an effort; from 4.7 on it accepts no budget. From 5 on it thinks unless told not to,
-   which 5.5, Fable and Mythos reject.
-3. OpenAI: the level of thinking is `reasoning_effort`. A model that thinks accepts neither `temperature` nor
-   `top_p`; GPT-5.1 to 5.6 can be told not to think, with the level off.
-4. In chat completions GPT-5.4 and 5.5 accept no effort beside tools, and from 5.6 on only `none`. Responses
-   accept every effort beside tools, and return a model's reasoning encrypted if asked to.
-5. Gemini: up to 2.5 thinking has a budget in the range of the model, 0 for none where the model can stop.
-   From 3 on it has a level; `minimal` is for Flash up to 3.5, and 3.0 Pro has no `medium`. None can be told
-   not to think.
+1. Anthropic accepts a temperature from 0 to 1. From Claude 4.1 on, `top_p` is not allowed beside a
+   temperature. From 4.7 on, `temperature`, `top_p` and `top_k` are not allowed at all.
+2. Up to Claude 4.5, thinking needs a budget of at least LEAST_BUDGET that is less than `max_tokens`. It
+   allows neither `temperature` nor `top_k`, and `top_p` only from LEAST_TOP_P on. From 4.6 on, the model
+   decides how much to think, given an effort. From 4.7 on, it accepts no budget. From 5 on, it thinks unless
+   it is told not to; 5.5, Fable and Mythos cannot be told that.
+3. OpenAI's field for the level of thinking is `reasoning_effort`. A model that thinks accepts neither
+   `temperature` nor `top_p`. GPT-5.1 to 5.6 can be told not to think, with the level off.
+4. In chat completions beside tools, GPT-5.4 and 5.5 accept no effort, and later models accept only `none`.
+   Responses accept every effort beside tools, and return a model's reasoning encrypted if the request asks
+   for it.
+5. Up to Gemini 2.5, thinking has a budget in the range of the model; a budget of 0 means no thinking, for
+   models that can stop. From 3 on, thinking has a level. Only Flash up to 3.5 accepts `minimal`, 3.0 Pro does
+   not accept `medium`, and no model can be told not to think.
 6. A model with an unknown name is assumed to accept everything: proxies use names of their own.
 
 Sources: the providers' parameter lists in their Python packages (openai 3.54, anthropic 2.12 with its limits

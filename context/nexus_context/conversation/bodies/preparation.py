@@ -6,10 +6,10 @@
    none. A compaction that failed is left out.
 3. The history is repaired after that, so that a pair that a compaction divided is reported like any broken
    pair.
-4. Calls stand where their marks are (`parts.CallPart`); a mark names the call by its id, or by its order if a
-   repair changed the id.
-5. The name of a speaker stands before the text where the format has no field that takes it.
-6. Indexes in repairs and origins are those of the messages that came in.
+4. Calls stand where their marks are (`parts.CallPart`). A mark names its call by id. If a repair changed the
+   id, calls are assigned to marks by their order.
+5. If the format has no field that takes the name of a speaker, the name stands before the text.
+6. Repairs and origins refer to messages by their indexes in the original list.
 """
 
 from collections.abc import Iterable, Sequence

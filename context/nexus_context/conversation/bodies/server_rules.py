@@ -1,9 +1,10 @@
 """Changes what servers refuse although the types of their requests allow it, by a table of limits.
 
-1. RULES has a row for each format. Each limit names its source below; those read in documentation and seen in
-   errors were read in November 2026.
-2. A schema is changed as little as possible: a missing `items` is added; a key that is refused becomes the
-   nearest one that is not, in calls, too. Only keys of the arguments themselves are checked.
+1. RULES has a row for each format. The sources of the limits are listed below; documentation and errors were
+   read in November 2026.
+2. A schema is changed as little as possible. A missing `items` is added. A key that is refused becomes the
+   nearest key that is accepted, in calls, too. Only the keys of the arguments themselves are checked, not
+   keys inside them.
 3. An image that is refused becomes a text. If there are too many images, the oldest are left out in steps of
    a quarter of the limit, so that many requests begin with the same bytes.
 4. Citations are enabled for all documents and search results of a request, or for none. If one of them asks

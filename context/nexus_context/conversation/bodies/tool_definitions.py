@@ -1,16 +1,17 @@
 """Converts tools of any format to a form that a provider accepts: definitions, arguments, names and call ids.
 
-1. A definition has a name and a JSON Schema of an object: all providers reject anything else, and reject
+1. A definition has a name and a JSON Schema of an object. All providers reject anything else, and they reject
    choices (`oneOf` …) at the top level of the schema.
-2. Valid names and ids stay unchanged. In a name, other characters become `_`; a name that is too long ends in
-   a hash of itself.
-3. Two tools never share a name: the one that had to change ends in a hash of its original name.
+2. Valid names and ids stay unchanged. In a name, other characters become `_`. A name that is too long ends in
+   a hash of the whole name.
+3. Two tools never have the same name. If a changed name is already taken, it ends in a hash of the original
+   name.
 4. An invalid id becomes the nearest valid one and always ends in a hash, because people do not read it.
 5. The same original always gives the same result. For a name, the result also depends on the names of the
    other tools.
 6. A provider's own tool is sent to that provider unchanged, and so are the fields of a definition that the
    provider knows. Other fields are reported, except those that are for people and programs.
-7. What a provider's server refuses in a definition is changed by `server_rules`.
+7. `server_rules` changes what a provider's server refuses in a definition.
 """
 
 import re

@@ -1,8 +1,8 @@
 """Decides whether a conversation should be compacted, and why.
 
-1. The first reason that applies is reported: an explicit request, tokens, messages, tool calls. Messages and
-   tool calls count from the last compaction on.
-2. Only an explicit request and the token limit start a compaction; the other two are advice.
+1. The first reason that applies is reported, in this order: an explicit request, tokens, messages, tool
+   calls. Messages and tool calls count from the last compaction on.
+2. Only an explicit request and the token limit start a compaction. The other two reasons are advice.
 3. The percentage is compared as it is displayed: rounded to one decimal.
 """
 

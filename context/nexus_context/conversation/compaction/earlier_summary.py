@@ -5,7 +5,7 @@
    under none, belongs to the section `state`.
 2. An item begins with a list mark and includes the lines below it that are indented further. Without list
    marks, each line is an item. The indentation that all lines under a heading share does not count.
-3. Code between fences is left out unless it belongs to a user's message; it is in the files.
+3. Code between fences is left out, because the files have it, unless it belongs to a user's message.
 4. An item longer than LONGEST_ITEM is shortened, with a mark.
 """
 

@@ -2,11 +2,11 @@
 
 1. What the user wrote (`user_words`) is kept verbatim: every message that says something, and those of its
    sentences that instruct or correct.
-2. What an assistant found out and decided: sentences that say so, and what a turn's last message reports.
-   Open work: the tasks of lists (`task_lists`) and sentences that promise more.
-3. What tools did (`tool_activity`).
-4. An earlier summary, by whoever wrote it, is read item by item (`earlier_summary`). Its facts come before
-   all others; a later fact with the same key replaces them.
+2. From assistants come findings and decisions: sentences that say so, and what a turn's last message reports.
+   Open work comes from task lists (`task_lists`) and from sentences that promise more.
+3. From tools comes what they did (`tool_activity`).
+4. An earlier summary, whoever wrote it, is read item by item (`earlier_summary`). Its facts come before all
+   others. A later fact with the same key replaces an earlier one.
 """
 
 import re

@@ -3,13 +3,13 @@ summary says so.
 
 1. Facts come from `extract_facts`. Names and values come from an index of identifiers, unless a fact or a
    preserved message already has them. Files that were only read are among the names.
-2. Every section gets its share of the limit, the most important facts first. What is left goes to the
-   sections in the order of LEFTOVER. Within a section facts stand in the order of time. Then SPARE facts
-   (commands that only read, remarks of the assistant) get half of the rest. Names get NAMES_SHARE and all
-   that is left then.
-3. Facts are taken or dropped whole; only a long message is shortened, with a mark. Its sentences that
-   instruct are then facts of their own. The summary says how many facts of each section were dropped.
-4. Pins come whole. The text never exceeds the limit. The same messages give the same text.
+2. Every section gets its share of the limit, and takes its most important facts first. What the sections
+   leave is offered to them again, in the order of LEFTOVER. Then SPARE facts (commands that only read,
+   remarks of the assistant) get half of the rest. Names get NAMES_SHARE of the limit and everything that is
+   left then. Within a section, facts stand in the order of time.
+3. Facts are taken or dropped whole. Only a long message is shortened, with a mark; its sentences that
+   instruct are facts of their own. The summary says how many facts of each section were dropped.
+4. Pins are never shortened. The text never exceeds the limit. The same messages give the same text.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,11 +1,11 @@
 """Makes the names note of a summary: names and values of the replaced messages that nothing else in the new
 history has.
 
-1. A name that the summary or a message that stays has is left out, and so are commands: the summary lists
-   those that matter.
-2. The order is that of an `IdentifierIndex` with WEIGHTS: what edits contain counts more than in the note of
-   what was cut. The names of an earlier summary count as little as those of a result, so that they fade
-   unless something mentions them again. What programs write into a user's message does not count.
+1. Names that are in the summary or in a preserved message are left out. So are commands, because the summary
+   lists those that matter.
+2. The names are ordered by an `IdentifierIndex` with WEIGHTS. What edits contain counts more than in the note
+   about a cut. The names of an earlier summary count as little as those of a result, so that they fade unless
+   a message mentions them again. What programs write into a user's message does not count.
 """
 
 from collections.abc import Iterable, Iterator, Mapping

@@ -123,7 +123,7 @@ class CompactionRequest(msgspec.Struct, frozen=True):
 
 
 class Plan(msgspec.Struct, frozen=True):
-    """What a compaction would replace. Sizes are in tokens; indexes are those of `messages`."""
+    """What a compaction would replace. Sizes are in tokens, and indexes refer to `messages`."""
 
     messages: tuple[Message, ...]
     start: int  # the first message that stays because it is new

@@ -2,8 +2,9 @@
 
 1. A text is split into sentences at line ends and after `.`, `!`, `?` and their Chinese forms. Code fences
    are left out.
-2. The words of a sentence decide: English, Russian and Chinese in full, the most common words of German,
-   French and Spanish. In another script or without a known word, a short message counts weakly.
+2. The words of a sentence decide. English, Russian and Chinese words are covered in full, and the most common
+   words of German, French and Spanish. Without a known word, or in another script, a short message counts
+   weakly.
 3. Nothing is rewritten: sentences stay verbatim except for surrounding white space.
 """
 

@@ -6,7 +6,7 @@
    message with the part alone. The rest of the answer, and later messages of the turn, are kept.
 3. The parts before it in its answer become a message of their own, because the compaction replaces them. If
    one of them marks the place of a tool call, they stay with the rest, because the call's result is kept.
-4. A message of which nothing is left is left out.
+4. If nothing remains of a message, the message is left out.
 """
 
 from collections.abc import Sequence

@@ -2,11 +2,11 @@
 
 1. A heading begins a section: `#` and underlines in Markdown, underlines in reStructuredText, `=` in
    AsciiDoc. Plain text has none. There are no headings in fences or in the front matter of Markdown.
-2. A section of at most LONGEST is one passage. A longer one is cut at blank lines into parts of similar size;
-   a longer paragraph or fence at its lines, and a longer line at white space.
+2. A section of at most LONGEST is one passage. A longer section is cut at blank lines into parts of similar
+   size. A longer paragraph or fence is cut at its lines, and a longer line at white space.
 3. A heading without text belongs to the deeper section that follows it.
-4. After MOST_SECTIONS of a file there are no further headings: such a file is generated.
-5. Passages are in order and do not overlap; only white space is in none.
+4. After MOST_SECTIONS of a file, headings are ignored, because such a file is generated.
+5. Passages are in order and do not overlap. Only white space belongs to no passage.
 """
 
 import os

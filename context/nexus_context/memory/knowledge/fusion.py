@@ -1,10 +1,11 @@
 """Merges the passages found by words and those found by meaning into one ranking.
 
-1. Reciprocal rank fusion: a passage gets `weight / (RANK_CONSTANT + rank)` from each ranking that has it, the
-   first rank being 1 (Cormack, Clarke and Büttcher, SIGIR 2009, doi:10.1145/1571941.1572114).
-2. A passage found by words weighs twice its coverage: the share of the message's words, by their rarity,
-   that it has. Plain fusion treats a passage with one minor word of the message like one with all of them,
-   and puts a passage that is far down in both rankings before the best of one.
+1. Reciprocal rank fusion gives a passage `weight / (RANK_CONSTANT + rank)` from each ranking that has it. The
+   first rank is 1 (Cormack, Clarke and Büttcher, SIGIR 2009, doi:10.1145/1571941.1572114).
+2. The weight of a passage found by words is twice its coverage: the share of the message's words that it has,
+   weighted by their rarity. Plain fusion would treat a passage with one minor word of the message like one
+   with all of them. It would also put a passage that is far down in both rankings before the best passage of
+   one ranking.
 3. The paper's constant is 60, for rankings of a thousand documents. Of rankings of LISTED passages, 60 makes
    all ranks nearly the same.
 4. The rarity of a word is BM25's (Robertson and Spärck Jones): `log(1 + (N - n + 0.5) / (n + 0.5))`, with `n`

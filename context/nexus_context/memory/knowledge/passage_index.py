@@ -3,8 +3,8 @@
 1. The table `passages` has a file's passages as they are, and the full-text table `words` has them as
    searchable words. The table `vectors` has their embeddings by the digest of the passage: equal passages
    share a vector, and a passage that moved keeps it.
-2. If anything is wrong with it (not a database, damaged, another version), it is emptied in place, since
-   other processes may have it open. If it cannot be written, it is kept in memory.
+2. If anything is wrong with the index (not a database, damaged, another version), it is emptied in place,
+   since other processes may have it open. If it cannot be written, it is kept in memory.
 3. One connection writes, another reads. Processes may share the file: a writer takes the lock at once and
    briefly, and others wait for it.
 """

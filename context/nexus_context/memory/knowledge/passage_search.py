@@ -2,10 +2,10 @@
 
 1. A passage matches if it has a significant word of the message. It ranks higher with more such words, with
    rarer ones, or with one in its heading.
-2. Of many words, the rarest are searched for, as many as MOST_TERMS and MOST_ROWS allow: the cost of a query
-   depends on the number of passages that it ranks. If all words are too common, passages with as many of them
-   as possible are returned.
-3. A passage with nearly the words of a better one is left out.
+2. Of many words, only the rarest are searched for, as many as MOST_TERMS and MOST_ROWS allow, because the
+   cost of a query depends on the number of passages that it ranks. If all words are too common, passages that
+   have as many of them as possible are returned.
+3. A passage that has nearly the same words as a better passage is left out.
 4. The best passages come first, as many as fit. If the first is too long alone, it is cut at a line, with a
    mark.
 5. A literal secret in a passage is covered.

@@ -1,7 +1,7 @@
 """Computes the vectors of the passages, and finds those that are nearest to a message.
 
 1. A passage is embedded with the titles above it. Its vector is stored at length 1, as 16-bit floats.
-2. A refresh embeds only passages without a vector of this model. A damaged vector counts as none.
+2. A refresh embeds only passages without a vector of this model. A damaged vector counts as missing.
 3. At most MOST_VECTORS passages are embedded: they are in memory, 4 bytes a number, and all are compared with
    a message. That takes 2 ms for 50,000 passages of 256 numbers.
 4. A search uses what the last refresh loaded: it never waits for the model or for a refresh.
