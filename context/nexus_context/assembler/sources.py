@@ -40,7 +40,7 @@ class SessionStore(Protocol):
 
 
 class AsyncSessionStore(Protocol):
-    """A session store whose methods are awaited."""
+    """A session store whose methods must be awaited."""
 
     def get_messages(self, session_id: str) -> Awaitable[Sequence[Message | Mapping[str, Any]]]: ...
 

@@ -8,7 +8,7 @@
 4. The name of a speaker is a field in OpenAI's chat format if that format accepts it. Otherwise the name
    stands in the text.
 
-Counts of a history are those of the messages as they are; what a body adds or leaves out is added to them.
+A history counts its messages as they are. Tokens that a body adds or leaves out are added to these counts.
 """
 
 import re

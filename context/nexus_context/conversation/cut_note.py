@@ -4,7 +4,7 @@
 2. A failure is removed from the note once the same command, or the same tool on the same file, ends without
    one. The last MOST_FAILURES are listed, in at most FAILURES_SHARE of the note.
 3. Names take the rest of the note, best first (`IdentifierIndex`).
-4. The note has no secrets, because they are removed from the messages before these are read.
+4. The note has no secrets, because they are covered before the messages are read.
 """
 
 from collections.abc import Sequence

@@ -37,7 +37,7 @@ _BY_TOOLS = "tools"  # the section that says again what the tools say
 
 
 class Rendered(msgspec.Struct, frozen=True):
-    """A system prompt and tool definitions."""
+    """A system prompt and the definitions of tools, as they are sent."""
 
     prompt: Prompt
     tools: Sequence[Tool]

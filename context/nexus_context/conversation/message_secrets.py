@@ -1,4 +1,4 @@
-"""Removes secrets from messages before a summary is made of them. The ledger keeps the messages unchanged."""
+"""Covers secrets in messages before a summary is made of them. The ledger keeps the messages unchanged."""
 
 from typing import Any
 

@@ -5,10 +5,10 @@
     ---
     the summary
 
-What makes a message a summary is its mark, `isCompactSummary` in its `meta` as Claude Code has it, never its
-text: users write whatever they like. The ledger marks those that earlier versions stored without it, imports
-those of other programs. A compaction that a provider's server made is a summary, too: an assistant's message
-that holds nothing else.
+A message is a summary if its `meta` has the mark `isCompactSummary`, as in Claude Code. Its text does not
+matter, because users write whatever they like. The ledger adds the mark to summaries that earlier versions
+stored without it, and importers add it to those of other programs. An assistant's message that holds only a
+compaction by a provider's server is a summary, too.
 
 Pins, which must stay verbatim, have a section of their own. Each is in a fence, so that it can be read back
 and carried over when this summary is itself replaced.

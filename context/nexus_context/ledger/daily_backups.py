@@ -94,7 +94,7 @@ def is_due(connection: apsw.Connection, ledger: str) -> bool:
 
 def write(connection: apsw.Connection, ledger: str) -> str | None:
     """Write today's backup of the ledger that the connection reads. Return its path, or None if another
-    process has made it.
+    process has made it or a session was deleted meanwhile.
 
     It raises the same errors as `backup.write`. Call `settle` afterwards.
     """

@@ -42,8 +42,8 @@ class OptionsStore(Protocol):
         """Return the options of a workspace's sessions: name → options. Sessions without options are left
         out.
 
-        The key None has the options that one of the sessions used last. They apply to the sessions without
-        options.
+        The key None has the options that one of the sessions used last, if any. They apply to the sessions
+        without options.
         """
         ...
 
@@ -195,7 +195,7 @@ class MessageStore(Protocol):
         ...
 
     def delivered(self, ids: Iterable[str]) -> None:
-        """Mark messages as delivered."""
+        """Mark the messages with these ids as delivered. Their content is removed."""
         ...
 
     def newest(self) -> int:
@@ -262,7 +262,7 @@ class Ledger(Protocol):
         ...
 
     def version(self) -> int:
-        """Return a number that changes when another process writes. This costs next to nothing."""
+        """Return a number that changes when any process writes. This costs next to nothing."""
         ...
 
     def close(self) -> None: ...

@@ -53,7 +53,7 @@ class Query(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Source(Protocol):
-    """A source of memory. It may block on the disk."""
+    """A source of remembered items. Its methods may block on the disk."""
 
     @property
     def name(self) -> str:

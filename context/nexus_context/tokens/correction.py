@@ -4,17 +4,19 @@
    request. It is dropped if the provider's figure is less than half or more than twice the estimate, because
    then it is a sum over several requests, in another unit, or false. Reports of small requests are dropped,
    too, because they say nothing.
-2. The *factor* of a family of models is the median of its last reports, at most PER_CONVERSATION of one
-   conversation, from LEAST_REPORTS on, within FACTORS. So a report moves it by one place in their order, and
-   nothing moves it past the bounds. It is 1 where the median error of these reports is less without it.
-3. The newest report of a conversation is its *anchor*. As much of a request as was reported counts as its
-   provider counted it, and what came after as the estimate times the factor. If less is sent than then,
-   because messages were cut or compacted, it counts in proportion.
-   Where prompt and tools of the request are unknown here, a report of more than twice the estimate is an
-   anchor nevertheless: by as much as it exceeds the estimate, up to UNKNOWN_PROMPT, later requests do, too.
-4. Only totals are corrected: what is displayed, and what decides whether a compaction is due and what it
-   keeps. Counts of messages, rows and the budget of a cut never are. So a cut stays in place while factors
-   are learned, and equal files and messages give equal requests.
+2. The *factor* of a family of models is the median ratio of its last reports. At most PER_CONVERSATION
+   reports of a conversation count, at least LEAST_REPORTS are needed, and the factor stays within FACTORS. So one
+   report moves it by one place in their order, and nothing moves it past the bounds. The factor is 1 if the
+   median error of these reports is smaller without it.
+3. The newest report of a conversation is its *anchor*. The part of a request that was reported counts as its
+   provider counted it, and the part that came after as the estimate times the factor. If less is sent than
+   was reported, because messages were cut or compacted, it counts in proportion.
+   If prompt and tools of the reported request are unknown here, a report of more than twice the estimate is
+   an anchor, too, if it exceeds the estimate by at most UNKNOWN_PROMPT. The excess is then added to later
+   requests.
+4. Only totals are corrected: those that are displayed, and those that decide whether a compaction is due and
+   what it keeps. Counts of messages and rows, and the budget of a cut, are never corrected. So a cut stays in
+   place while factors are learned, and equal files and messages give equal requests.
 5. The *error* is the median of how far the displayed totals of the last reports were off.
 """
 

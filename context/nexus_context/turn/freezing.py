@@ -18,9 +18,9 @@ one of the following rules applies. Then prompt and tools are rendered anew, and
    (write - read price) <= tokens of the note x write price.
 8. `untold`: the newest message of the history is a user's without a note, so the change cannot be told.
 
-Rules 6 and 7 do not hold if the history has reasoning that is bound to what precedes it. A request of
-`nexus/session/rebase` drops the state (rule 1). A turn's later requests, behind a tool's result, have no
-message: what changes during a turn is told with the next one.
+Rules 6 and 7 do not apply if the history has reasoning that is bound to what precedes it. A request of
+`nexus/session/rebase` drops the state (rule 1). The later requests of a turn, after a tool's result, have no
+user's message. So a change during a turn is told with the message of the next turn.
 """
 
 from collections.abc import Collection, Sequence

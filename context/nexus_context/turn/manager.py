@@ -467,8 +467,8 @@ class ContextManager(MessageMethods):
         looking: bool = False,
         shape: BodyShape = AS_IT_IS,
     ) -> View:
-        """Return the messages that fit `budget`. The conversation has a separate cut for each `limit`, the
-        tokens of a model's window.
+        """Return the messages that fit `budget`. Each `limit`, which stands for the window of a model, has
+        its own cut.
 
         With `looking`, nothing is sent, so the conversation's cut does not move (rule 5 of `window`).
         """

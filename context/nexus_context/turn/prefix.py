@@ -23,7 +23,7 @@ from nexus_context.tokens import Lifetime, ModelLimits, TokenCounter, count_mess
 
 
 class Prefix(msgspec.Struct, frozen=True):
-    """The beginning of a request, and the tokens of its parts."""
+    """The beginning of a request: model, tools, prompt and messages, with the tokens of its parts."""
 
     model: ModelLimits
     tools: tuple[bytes, ...]

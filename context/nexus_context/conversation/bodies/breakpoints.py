@@ -14,8 +14,8 @@ Anthropic takes at most four breakpoints:
    have one.
 6. All breakpoints of a request have the same lifetime: where lifetimes mix, the longer ones must come first.
 
-OpenAI sets a breakpoint at the newest message by itself and finds cached prefixes at any distance. It is told
-two more: rules 1 and 2, with the minimum of rule 5. An assistant's message cannot have one.
+OpenAI sets a breakpoint at the newest message by itself and finds cached prefixes at any distance. The body
+sets two more, by rules 1 and 2 with the minimum of rule 5. An assistant's message cannot have one.
 """
 
 from bisect import bisect_right

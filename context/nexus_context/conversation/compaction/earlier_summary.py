@@ -24,7 +24,7 @@ VERBATIM = ("goal", "latest")
 
 
 class Item(NamedTuple):
-    """One item of a summary and the name of its section."""
+    """One item of a summary. `section` is the name of its section."""
 
     section: str
     text: str

@@ -10,32 +10,33 @@ What stays
     stays even if it exceeds the budget.
  2. If the first turn among these groups holds at least TURN_SHARE of their tokens, start there instead: a
     conversation that begins with a user message is easier to follow.
- 3. The newest `keep_recent_turns` turns stay if they fit beside the summary (rule 6), else as many of them as
-    fit, whoever requests the compaction. Only if nothing precedes them, they are compacted as rule 1 says.
+ 3. The newest `keep_recent_turns` turns stay if they fit beside the summary (rule 6), otherwise as many of
+    them as fit. Only if no message precedes them, they are compacted as rule 1 says.
  4. An earlier summary never stays: it is folded into the new one. If it alone would be replaced, there is
     nothing to compact.
  5. The leading system messages stay. A pinned message stays with its whole group. A pinned text appears
     verbatim in the summary, and so do the pins of earlier summaries. A pin that cannot be honored is refused.
 
 How long
- 6. The new history should take `target` of the available tokens (`overflow_target` after a provider refused
-    the request), minus what is not history: system prompt and tools. Messages and summary share that.
- 7. The summary may take BASE_SUMMARY tokens and WINDOW_SHARE of the available ones: 5 % of a window of
-    200,000 tokens; but at most SUMMARY_SHARE of the available tokens and MOST_SUMMARY.
-    A summary by a model gets the names that it lacks (`names_note`): NAMES_SHARE of that is for them.
- 8. The work is bounded: of the replaced messages only the beginning and the newest READ_TOKENS (or as many as
-    the window holds) are read. Summary and receipt state how many are not; callers need not load them.
+ 6. The new history should take the share `target` of the available tokens, minus the system prompt and the
+    tools. If a provider refused the request as too long, the share is `overflow_target`. The preserved
+    messages and the summary together take that much.
+ 7. The summary may take BASE_SUMMARY tokens and the share WINDOW_SHARE of the available tokens, which is 5 %
+    of a window of 200,000 tokens. It takes at most the share SUMMARY_SHARE and MOST_SUMMARY tokens.
+    NAMES_SHARE of its limit is for names that a model's summary lacks (`names_note`).
+ 8. The work is bounded. Of the replaced messages, only the beginning and the newest READ_TOKENS (or as many
+    as the window holds) are read. Summary and receipt say how many are not read; callers need not load those.
 
-What comes of it
+The result
  9. A summary that replaces a compaction which only its provider could read begins with a sentence that says
     so.
 10. A summary that does not shrink the history is refused. `reached` says whether the history is below the
-    threshold now; if not, do not compact again until something changed.
-11. Lost is what occurs in the replaced messages and nowhere in the new history: neither in the summary nor in
-    the messages that stay, in their texts or the arguments of their tool calls. Case matters.
-    A system message is lost unless the whole of it is there.
-12. The receipt lists MOST_LISTED items of each kind, the most important first; `counts` are the totals. Of
-    the results of tools that were replaced it has the numbers, by tool.
+    threshold now. If it is false, do not compact again until something changes.
+11. An item is lost if it occurs in the replaced messages and nowhere in the new history. The new history is
+    the summary, and the texts and the arguments of tool calls of the messages that stay. Case matters.
+    A system message is lost if any part of it is missing.
+12. The receipt lists MOST_LISTED items of each kind, the most important first. `counts` has the totals. For
+    replaced results of tools, the receipt has their number for each tool.
 """
 
 from bisect import bisect_left, bisect_right
@@ -167,7 +168,7 @@ class Plan(msgspec.Struct, frozen=True):
         return (*(self.messages[index] for index in self.pinned), *self.messages[self.start :])
 
     def covered(self) -> list[Message]:
-        """Return all messages before `start`, with their secrets removed."""
+        """Return all messages before `start`, with their secrets covered."""
         return [*map(without_secrets, self.messages[: self.start])]
 
     def finish(self, written: Written, *, counter: TokenCounter, made_at: datetime) -> "FinishedCompaction":
@@ -192,7 +193,7 @@ class Plan(msgspec.Struct, frozen=True):
         `sent` are the messages as they were last sent, so that a provider finds them in its cache. If it is
         None, all messages are used. `room` is the number of tokens that a request may still take. If it is
         less than the summary's limit, the request holds only the messages to be replaced, with their secrets
-        removed, because no cache has them.
+        covered, because no cache has them.
         """
         preserved = len(self.messages) - self.start
         if room is not None and room < self.summary_limit:
