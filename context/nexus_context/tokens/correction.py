@@ -5,9 +5,9 @@
    then it is a sum over several requests, in another unit, or false. Reports of small requests are dropped,
    too, because they say nothing.
 2. The *factor* of a family of models is the median ratio of its last reports. At most PER_CONVERSATION
-   reports of a conversation count, at least LEAST_REPORTS are needed, and the factor stays within FACTORS. So one
-   report moves it by one place in their order, and nothing moves it past the bounds. The factor is 1 if the
-   median error of these reports is smaller without it.
+   reports of a conversation count, at least LEAST_REPORTS are needed, and the factor stays within FACTORS. So
+   one report moves it by one place in their order, and nothing moves it past the bounds. The factor is 1 if
+   the median error of these reports is smaller without it.
 3. The newest report of a conversation is its *anchor*. The part of a request that was reported counts as its
    provider counted it, and the part that came after as the estimate times the factor. If less is sent than
    was reported, because messages were cut or compacted, it counts in proportion.
