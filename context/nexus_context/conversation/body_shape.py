@@ -52,7 +52,7 @@ AS_IT_IS = BodyShape()
 
 
 def is_reshaped(message: Message) -> bool:
-    """Whether a format can change the tokens of a message, opaque parts not considered."""
+    """Whether a format can change the tokens of a message. Opaque parts are not considered."""
     if message.name is not None and message.role != "tool":
         return True
     if message.preamble is not None and message.preamble.changes:

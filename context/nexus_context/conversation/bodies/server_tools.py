@@ -53,8 +53,8 @@ def paired(messages: Sequence[Message], origins: Sequence[int], log: RepairLog) 
 def is_paused(messages: Sequence[Message]) -> bool:
     """Whether the last message is an answer that the server wants back to continue it.
 
-    This is so if its meta has the `stop_reason` of a pause, or if it ends with a part of a server tool and
-    calls no tool of the client.
+    Its meta then has the `stop_reason` of a pause, or it ends with a part of a server tool. An answer that
+    calls a tool of the client is never paused.
     """
     last_message = messages[-1] if messages else None
     if last_message is None or last_message.role != "assistant" or last_message.tool_calls:
