@@ -171,8 +171,8 @@ def _answer_tokens(snapshot: Snapshot, request: Request, model: ModelLimits) -> 
 
 
 def answer_room(spent: TokenUsage, model: ModelLimits) -> int:
-    """Return the tokens that the window has left for the answer. The result is at least the reserve, and at
-    least 1.
+    """Return the tokens that the window has left for the answer. The result is at least 1, and at least the
+    reserve if the window has that much left.
 
     If the tokens of the request are only an estimate, a share of them stays free.
     """
