@@ -167,14 +167,12 @@ def first_stop(problems: Sequence[Problem]) -> Problem | None:
 
 
 def value_at(value: Any, keys: Sequence[str | int]) -> Any:
-    """Return the value that keys and indices lead to, None if a key is missing. Raise IndexError if a list is
-    too short.
-    """
+    """Return the value that keys and indices lead to; None if a key is missing or a list is too short."""
     for key in keys:
         if isinstance(value, dict):
             value = value.get(key)
         elif isinstance(value, list) and isinstance(key, int):
-            value = value[key]
+            value = value[key] if 0 <= key < len(value) else None
         else:
             return None
     return value
