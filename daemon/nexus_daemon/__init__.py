@@ -1,4 +1,4 @@
-"""The daemon: a language server around `nexus_context`.
+"""Run the language server (the daemon) around the library `nexus_context`.
 
-Whoever imports it imports nothing else: `__main__` cleans the search path first.
+This file imports nothing, since `__main__` must clean the search path before any other import.
 """

@@ -1,13 +1,15 @@
-"""Previews: open documents that only an agent that is not running would read, checked as if it ran.
+"""Check open documents that only an agent that is not running would read, as if that agent ran (a preview).
 
-1. `workspace.agent_documents` says which documents these are, by their name or by where they lie.
-2. The agent is checked as it would be started. Where it cannot be started, or would not read the document, it
-   is checked as a worker of `main` in the document's directory, or in the folder for a document above that.
-3. Reported are the problems in open documents that the agent reads and the folder itself does not, to clients
-   that have them open. For a running agent everything is reported anyway: it has no previews.
+1. `workspace.agent_documents` says which documents these are, by their name or their directory.
+2. The agent is checked as it would be started. If it cannot be started, or would not read the document, a
+   worker of `main` is checked in its place. That worker works in the document's directory, or in the folder
+   if the document is above it.
+3. A problem is reported if it is in an open document that the agent reads and the folder itself does not. It
+   is reported to the clients that have the document open. A running agent needs no preview: its problems are
+   reported anyway.
 4. Nobody reads SOUL.<agent>.md and its like; a problem says so.
-5. An agent is checked again only where something that it depends on can have changed. A settings file that
-   stays broken changes nothing for it.
+5. An agent is checked again only if something that it depends on may have changed. A settings file that stays
+   broken causes no new check.
 """
 
 import os
@@ -33,7 +35,10 @@ PLAIN: dict[str, Any] = {"parent": MAIN, "role": "worker", "tools": [], "permiss
 
 
 def unread_variant(path: str, *, is_agent: bool) -> Problem:
-    """The problem that nobody reads a file like SOUL.<agent>.md; `is_agent`: an agent has that name."""
+    """Build the problem that nobody reads a file like SOUL.<agent>.md.
+
+    It is a warning if `is_agent`, which means that an agent has that name, else an information.
+    """
     name = os.path.basename(path)
     kind, agent = variant_of(name) or (name, MAIN)
     target = kind if agent == MAIN else agent_file(agent)
@@ -45,9 +50,9 @@ def unread_variant(path: str, *, is_agent: bool) -> Problem:
 class PreviewResult(msgspec.Struct, frozen=True):
     """The problems in open documents of agents that are not running.
 
-    `documents` has the path that each document is read by, which is another one where a link leads to it.
-    `texts` are theirs and those of files that problems point to. `watch` are the paths that the result
-    depends on, `views` the snapshots of the agents.
+    `documents` maps each open document to the path that the agent reads it by; the two differ if the document
+    is reached through a link. `texts` maps paths to the texts of the documents and of files that problems
+    point to. `watch` holds the paths that the result depends on, `views` the snapshots of the agents.
     """
 
     documents: Mapping[str, str] = {}
@@ -57,7 +62,9 @@ class PreviewResult(msgspec.Struct, frozen=True):
     views: tuple[Snapshot, ...] = ()
 
     def snapshot(self, folder: Snapshot, documents: Collection[str]) -> Snapshot | None:
-        """Reduce the folder to those of `documents` that the previews read. None if there are none."""
+        """Return the folder's snapshot with the previews of only these `documents`. None if no preview reads
+        them.
+        """
         reading_paths = {
             path: reading_path for path, reading_path in self.documents.items() if path in documents
         }
@@ -85,7 +92,7 @@ class _Preview(msgspec.Struct, frozen=True):
 
 
 class AgentChecker:
-    """The previews of one folder. Only a job in a thread uses it, one at a time."""
+    """Checks the previews of one folder. Only a job in a worker thread uses it, one job at a time."""
 
     def __init__(self) -> None:
         self._previews: dict[str, _Preview] = {}
@@ -99,10 +106,10 @@ class AgentChecker:
         *,
         moved: bool,
     ) -> PreviewResult:
-        """Check these documents.
+        """Check the open documents `documents` (path → document), and return the problems.
 
-        `changed` are the only paths that can have changed since the last check, None: any; `moved`: agents
-        were started or have ended.
+        `changed` are the only paths that may have changed since the last check; None means that any may have.
+        `moved` means that agents were started or have ended.
         """
         earlier_previews, self._previews = self._previews, {}  # after a failure everything is checked
         previous_folder, self._folder = self._folder, pool.main.snapshot

@@ -1,18 +1,20 @@
-"""The live agents of one folder in one window: created on first need, kept in the ledger, loaded again when
-files change.
+"""Keep the live agents of one folder in one window: start them, restore them, and load them again when files
+change.
 
 1. Nothing is imported or done for agents before a request or an open document is about one.
 2. Agents belong to the folder's workspace in the ledger. Each window has its own registry, since an agent
-   reads files as the window that asks has them. Before each answer the registry catches up with what
-   other windows started and ended, and what it finds or does it reports: the daemon lets the other windows
-   follow at once. An agent lives once the ledger has it: of two windows that give one name the second is
+   reads files with the unsaved text of the window that asks.
+3. Before each answer the registry takes over what other windows started and ended. It reports its own and
+   these changes to the daemon, so the other windows follow at once.
+4. An agent lives once the ledger has it. If two windows start an agent of the same name, the second one is
    refused. Agents of an earlier daemon are restored.
-3. An agent that cannot be as it was (its directory is gone, its parent has less) stays, with a notice.
-4. After each snapshot of the folder its agents are loaded again, in a thread. Whoever asks for an agent waits
+5. An agent that cannot be restored as it was stays, with a notice. Its directory may be gone, or its parent
+   may have fewer permissions.
+6. After each snapshot of the folder its agents are loaded again, in a thread. A request for an agent waits
    for that.
-5. The client is notified of agents that were started, changed and ended, and of problems in the files that
+7. The client is notified of agents that were started, changed and ended, and of problems in the files that
    agents read.
-6. Open documents that only an agent that is not running would read are checked, too (`previews`).
+8. Open documents that only an agent that is not running would read are checked, too (`previews`).
 """
 
 import asyncio
@@ -47,7 +49,11 @@ T = TypeVar("T")
 
 
 class AgentNews(msgspec.Struct, frozen=True):
-    """An agent was started or has ended. `number`: in the ledger, of this life of the agent."""
+    """A notice that an agent was started or has ended.
+
+    `number` identifies this life of the agent in the ledger: a later agent of the same name has another
+    number.
+    """
 
     reason: Literal["spawned", "disposed"]
     agent: str
@@ -55,9 +61,10 @@ class AgentNews(msgspec.Struct, frozen=True):
 
 
 class AgentServices(msgspec.Struct, frozen=True):
-    """The dependencies of a folder's agents: the window's `folders` and `client`, and what windows share.
+    """The dependencies of a folder's agents: the window's `folders` and `client`, and what all windows share.
 
-    `refresh_watches`: paths that matter have changed. `report` notifies all windows of the folder.
+    Call `refresh_watches` when the set of paths to watch has changed. `report` notifies all windows of the
+    folder.
     """
 
     folders: FolderTable[Any]
@@ -92,7 +99,9 @@ class _Outcome(msgspec.Struct):
 
 
 class AgentRegistry:
-    """The agents of one folder. Lives on the event loop; only a job in a thread uses the pool."""
+    """The live agents of one folder in one window. Use it on the event loop; only its jobs in threads use the
+    pool.
+    """
 
     def __init__(self, folder: Folder, ledger: FolderLedger, services: AgentServices) -> None:
         self._folder = folder
@@ -116,15 +125,19 @@ class AgentRegistry:
         self._previews = PreviewResult()
 
     def find(self, name: str) -> Agent | None:
-        """The live agent of a name as far as is known now; None for the folder's own, too."""
+        """Return the live agent named `name`, without waiting for changes. None for an unknown name and for
+        `main`.
+        """
         return self._live.get(name)
 
     def get(self, name: str) -> Agent:
-        """The live agent of a name, or `main`. RequestError, code unknown-agent."""
+        """Return the live agent named `name`, or `main`. RequestError with the code unknown-agent if there is
+        none.
+        """
         return self._live.get(name) or self._pool.get(name)
 
     def list(self) -> tuple[Agent, ...]:
-        """The live agents, parents before their children."""
+        """Return the live agents, parents before their children."""
         return tuple(self._live.values())
 
     def view_reading(self, path: str) -> Snapshot | None:
@@ -137,20 +150,22 @@ class AgentRegistry:
         return next((name for name, agent in self._live.items() if agent.snapshot is snapshot), None)
 
     def preview(self, path: str) -> None:
-        """Check an open document that only an agent would read, unless that was done."""
+        """Check an open document that only an agent would read, unless it has been checked already."""
         if path not in self._folder.previewed:
             self.files_changed(frozenset())
 
     async def current(self) -> None:
-        """Wait until every change of files and ledger that was noticed so far is taken in."""
+        """Wait until the registry has taken in all changes of files and of the ledger that were noticed so
+        far.
+        """
         await self._run(lambda _: None)
 
     async def spawn(self, options: Mapping[str, Any]) -> Agent:
-        """Start an agent: `AgentPool.spawn`."""
+        """Start an agent with the options of `AgentPool.spawn`, and return it once the ledger has it."""
         return await self._run(lambda outcome: self._spawn(options, outcome))
 
     async def view_as(self, options: Mapping[str, Any]) -> Agent:
-        """The agent that `spawn` would start."""
+        """Return the agent that `spawn` would start with these options, without starting it."""
         return await self._run(lambda _: self._pool.view_as(**options))
 
     async def dispose(self, name: str) -> tuple[str, ...]:
@@ -158,16 +173,20 @@ class AgentRegistry:
         return await self._run(lambda outcome: self._dispose(name, outcome))
 
     def check_message(self, source: str, target: str) -> None:
-        """RequestError, code agent-message, where a live agent may not write to the target.
+        """Raise RequestError with the code agent-message if the live agent `source` may not write to
+        `target`.
 
-        Names that only clients know may write, and be written to, by all but workers.
+        A name that is no live agent may write to any name, and any agent but a worker may write to it.
         """
         sender = self.find(source)
         if sender is not None and (sender.role == "worker" or target in self._live or target == MAIN):
             self._pool.check_message(source, target)
 
     def files_changed(self, paths: frozenset[str] | None) -> None:
-        """The folder has another snapshot, or files of agents changed: only these paths; None: any."""
+        """Load the agents again, since the folder has a new snapshot or files of agents changed.
+
+        `paths` are the only paths that changed; None means that any may have.
+        """
         if self._change is not None:
             pending_paths = self._change.paths
             paths = None if paths is None or pending_paths is None else pending_paths | paths
@@ -176,26 +195,26 @@ class AgentRegistry:
             self._queue.request(None)
 
     def follow(self) -> None:
-        """Catch up soon with what other windows did, and check the open documents."""
+        """Take over soon what other windows did, and check the open documents."""
         self._must_follow = True
         self.files_changed(frozenset())
         self._queue.request(None)
 
     async def catch_up(self) -> None:
-        """Take in what other windows did, if the ledger was written since."""
+        """Take over what other windows did, if the ledger was written since the last time."""
         version = await self._services.workers.run(self._ledger.store.version)
         if version != self._version and not self._folder.reload.cancelled:
             await self.current()
 
     def unpublish(self) -> None:
-        """Take back all problems in the files of agents: the folder is removed."""
+        """Withdraw all problems in the files of agents, since the folder is being removed."""
         for name in tuple(self._published):
             self._publish_agent(name, None)
         self._previews = PreviewResult()
         self._publish_previews()
 
     async def close(self) -> None:
-        """End what is under way. The agents stay in the ledger."""
+        """End the work that is under way. The agents stay in the ledger."""
         await self._queue.close()
 
     # ------------------------------------------------------------ on the loop

@@ -42,14 +42,14 @@ async def spawn(client: "Connection", params: protocol.SpawnParams) -> protocol.
 
 
 async def list_agents(client: "Connection", params: protocol.FolderParams) -> protocol.AgentListResult:
-    """The live agents of a folder."""
+    """List the live agents of a folder."""
     folder = client.folders.at(params.workspace_folder)
     agents = await client.daemon.agents.current(folder)
     return protocol.AgentListResult([await _info(client, folder, agent) for agent in agents.list()])
 
 
 async def get(client: "Connection", params: protocol.AgentParams) -> protocol.AgentDetails:
-    """One live agent and what it was granted. `main` is the folder's own agent."""
+    """Return a live agent and what it was granted. `main` is the folder's own agent."""
     folder = client.folders.at(params.workspace_folder)
     agent = (await client.daemon.agents.current(folder)).get(params.agent_id)
     info = await _info(client, folder, agent)
@@ -100,7 +100,7 @@ async def message(client: "Connection", params: protocol.AgentMessageParams) -> 
 async def messages(
     client: "Connection", params: protocol.AgentMessagesParams
 ) -> protocol.AgentMessagesResult:
-    """The messages that wait for an agent, at most 200.
+    """List the messages that wait for an agent, at most 200.
 
     They include messages that a turn carried but no append has delivered yet. Listing delivers nothing.
     """

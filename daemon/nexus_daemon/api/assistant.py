@@ -1,4 +1,4 @@
-"""`nexus/assistant/*`: what other assistants read in a folder."""
+"""Answer `nexus/assistant/*`: what other assistants read in a folder."""
 
 import os
 from collections.abc import Callable, Mapping
@@ -28,12 +28,12 @@ async def list_assistants(
     client: "Connection",
     params: protocol.NoParams,  # noqa: ARG001 - as of every handler
 ) -> protocol.AssistantListResult:
-    """The assistants that Nexus has profiles of, and which of them the client's user has."""
+    """List the assistants that Nexus has profiles of, and which of them the client's user has installed."""
     return await client.read(build_list, client.folders.load_inputs.environ)
 
 
 async def context(client: "Connection", params: protocol.AssistantParams) -> protocol.AssistantContextResult:
-    """What an assistant sends of a folder's files with every request, what later, and what it never reads.
+    """Return the files of a folder that an assistant sends with every request, sends later, or never reads.
 
     An open document's unsaved text wins over the disk, as if it were saved. An unknown name is an error.
     """
@@ -41,7 +41,7 @@ async def context(client: "Connection", params: protocol.AssistantParams) -> pro
 
 
 async def readers(client: "Connection", params: protocol.FolderParams) -> protocol.AssistantReadersResult:
-    """Who reads what: the instruction files around a folder, and what each assistant does with them.
+    """Return who reads what: the instruction files around a folder, and what each assistant does with them.
 
     An open document's unsaved text wins over the disk, as if it were saved.
     """
@@ -50,19 +50,19 @@ async def readers(client: "Connection", params: protocol.FolderParams) -> protoc
 
 
 async def preview(client: "Connection", workspace_folder: str, name: str) -> protocol.Preview:
-    """`nexus/context/preview` of an assistant."""
+    """Answer `nexus/context/preview` for another assistant."""
     revision = await _revision(client, workspace_folder)
     job = partial(assistant_views.build_preview, revision=revision)
     return await _of_profile(client, workspace_folder, name, job)
 
 
 async def usage(client: "Connection", workspace_folder: str, name: str) -> protocol.TokenUsage:
-    """`nexus/context/usage` of an assistant."""
+    """Answer `nexus/context/usage` for another assistant."""
     return await _of_profile(client, workspace_folder, name, assistant_views.build_usage)
 
 
 async def layers(client: "Connection", workspace_folder: str, name: str) -> protocol.LayersResult:
-    """`nexus/context/layers` of an assistant."""
+    """Answer `nexus/context/layers` for another assistant."""
     revision = await _revision(client, workspace_folder)
     job = partial(assistant_views.build_layers, revision=revision)
     return await _of_profile(client, workspace_folder, name, job)
@@ -98,7 +98,7 @@ def _surroundings(client: "Connection", workspace_folder: str) -> tuple[Surround
 
 
 def build_list(environ: Mapping[str, str]) -> protocol.AssistantListResult:
-    """Describe all assistants for the user with this environment."""
+    """Describe all assistants. `environ` is the user's environment, which says which are installed."""
     disk, search = Disk(), environ.get("PATH")
     surroundings = Surroundings(os.sep, user_home(environ), environ)
     return protocol.AssistantListResult(
@@ -122,7 +122,7 @@ def build_list(environ: Mapping[str, str]) -> protocol.AssistantListResult:
 
 
 def build_context(profile: Profile) -> protocol.AssistantContextResult:
-    """A profile as it crosses the wire, in the default encoding of positions."""
+    """Build the protocol's form of a profile, with positions in LSP's default encoding."""
     return _context(profile, convert.Locator(profile, lsp_types.DEFAULT_ENCODING))
 
 

@@ -1,4 +1,4 @@
-"""`nexus/assistant/sessions` and `session`: what other assistants do in a folder."""
+"""Answer `nexus/assistant/sessions` and `session`: what other assistants do in a folder."""
 
 import os
 import time
@@ -48,10 +48,11 @@ _LABELS = {
 async def sessions(
     client: "Connection", params: protocol.AssistantSessionsParams
 ) -> protocol.AssistantSessionsResult:
-    """The sessions of Claude Code, Codex, opencode and Gemini CLI in a folder, at most 200, the latest first.
+    """List the sessions of Claude Code, Codex, opencode and Gemini CLI in a folder, at most 200, the latest
+    first.
 
     Their files are only read. An unknown assistant is an error. While the setting `views.conversations` is
-    off, there are none, and `notice` says so.
+    off, the list is empty, and `notice` says why.
     """
     _check_assistant(params.assistant)
     folder = client.folders.at(params.workspace_folder)
@@ -62,10 +63,10 @@ async def sessions(
 async def session(
     client: "Connection", params: protocol.AssistantSessionParams
 ) -> protocol.AssistantSessionResult:
-    """The window, cache, compactions, tools, sub-agents and cost of a session of another assistant.
+    """Return the window, cache, compactions, tools, sub-agents and cost of a session of another assistant.
 
-    The first request reads its transcript, of a large one the end; a later one reads what was added. While
-    the setting `views.conversations` is off, it is an error.
+    The first request reads the session's transcript, or the end of a large one. A later request reads only
+    what was added. While the setting `views.conversations` is off, the request is an error.
     """
     _check_assistant(params.assistant)
     folder = client.folders.at(params.workspace_folder)
@@ -142,7 +143,7 @@ def _report(
 def build_info(
     session: AssistantSession, report: SessionReport | None, now: float
 ) -> protocol.AssistantSessionInfo:
-    """A session as it crosses the wire; with a report, as that says."""
+    """Build the protocol's form of a session. If there is a `report`, its newer values are used."""
     title = session.prompt
     return protocol.AssistantSessionInfo(
         assistant=session.assistant,
@@ -165,7 +166,7 @@ def build_info(
 
 
 def build_session(report: SessionReport, now: float) -> protocol.AssistantSessionResult:
-    """A report as it crosses the wire."""
+    """Build the protocol's form of a report. `now` decides whether the session is live."""
     cache = report.cache
     session = AssistantSession(
         assistant=report.assistant,

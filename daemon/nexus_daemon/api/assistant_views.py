@@ -1,10 +1,10 @@
-"""Another assistant's profile as the preview, the usage and the layers of a folder.
+"""Show another assistant's profile as the preview, the usage and the layers of a folder.
 
-1. The preview has the texts of the request that hold files, each below a line that names its place.
-   That line is not sent, and costs nothing.
-2. The usage is that of these texts, and of the assistant's own prompt and tools as its version sends them
-   from an empty repository; where that is not known, of these texts alone.
-3. A layer is a scope of the profile and one directory: the user's, a parent's, the project's.
+1. The preview shows those texts of the request that hold files. A heading line above each text names its
+   file; that line is not sent and costs nothing.
+2. The usage counts these texts, and the assistant's own prompt and tools as its version sends them from an
+   empty repository. If the size of the prompt and tools is not known, the usage counts these texts alone.
+3. A layer is one scope of the profile in one directory: the user's, a parent's, the project's.
 """
 
 import os
@@ -44,7 +44,7 @@ class _Stretch(msgspec.Struct, frozen=True):
 
 
 def build_preview(profile: Profile, locate: Locator, revision: int) -> protocol.Preview:
-    """The texts of the request that hold files, with the source of every character."""
+    """Build the preview: the texts of the request that hold files, with the source of every character."""
     fragments: list[tuple[protocol.Fragment, Span]] = []
     texts: list[str] = []
     offset = 0
@@ -132,7 +132,7 @@ def _fragment(
 
 
 def build_usage(profile: Profile, locate: Locator) -> protocol.TokenUsage:
-    """Count the tokens of every request before the conversation begins."""
+    """Count the tokens that every request has before the conversation begins."""
     tokens_by_kind: dict[Literal["instructions", "skills", "program"], int] = {}
     for block in profile.blocks:
         kind = _PARTS[block.kind]
@@ -177,7 +177,9 @@ def _rows(profile: Profile) -> Iterator[budget.UsageRow]:
 
 
 def build_layers(profile: Profile, locate: Locator, revision: int) -> protocol.LayersResult:
-    """The files by scope and directory, those that are not read with the reason, and the problems."""
+    """Build the layers: files by scope and directory, the files that are not read with the reason, and
+    problems.
+    """
     layers: dict[tuple[str, str], list[protocol.LayerFile]] = {}
     for block in profile.blocks:
         for part in block.parts:
@@ -210,7 +212,7 @@ def build_layers(profile: Profile, locate: Locator, revision: int) -> protocol.L
 
 
 def build_servers(profile: Profile) -> list[protocol.AssistantMcpServer]:
-    """The MCP servers in an assistant's settings, by name."""
+    """List the MCP servers in an assistant's settings, by name."""
     return [
         protocol.AssistantMcpServer(
             name=server.name,

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 async def effective(client: "Connection", params: protocol.AgentViewParams) -> protocol.EffectiveResult:
-    """The settings in force, the layers that set each of them, and the MCP servers.
+    """Return the settings in force, the layers that set each of them, and the MCP servers.
 
     For an agent these are the settings of its directory, overridden by what it was granted.
     """

@@ -1,7 +1,8 @@
-"""`nexus/conversation/*`: the conversations of Nexus and of all programs, kept or not, as one list.
+"""Answer `nexus/conversation/*`: the conversations of Nexus and of all programs, kept or not, as one list.
 
-1. A conversation belongs to a folder as `tracking.conversations` says: also if its own is inside or above.
-2. What the ledger does not have is read where its program writes it. Nothing is kept by reading it.
+1. The setting `tracking.conversations` decides which folder a conversation belongs to: also to a folder above
+   or below its own.
+2. A conversation that the ledger does not have is read where its program writes it. Reading does not keep it.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -58,9 +59,11 @@ MOST_TITLE = 4 * LONGEST_TITLE
 async def list_conversations(
     client: "Connection", params: protocol.ConversationListParams
 ) -> protocol.ConversationListResult:
-    """The conversations of Nexus, Claude Code, Codex, opencode and Gemini CLI, kept or not, and their sum.
+    """List the conversations of Nexus, Claude Code, Codex, opencode and Gemini CLI, kept or not, and their
+    sum.
 
-    A conversation that is kept and its file in its program are one. Their files are only read.
+    A conversation that the ledger keeps and the program's file of it are listed as one. The files are only
+    read.
     """
     since = None if params.since is None else _seconds(params.since)
     if params.limit is not None and params.limit < 1:
@@ -85,9 +88,10 @@ async def list_conversations(
 async def search(
     client: "Connection", params: protocol.ConversationSearchParams
 ) -> protocol.ConversationSearchResult:
-    """Messages that contain all words: in the ledger, and of conversations that are not kept in their files.
+    """Find messages that contain all words: in the ledger, and in the files of conversations that it does not
+    keep.
 
-    What a file has beyond what is kept of it is searched, too.
+    If the ledger keeps only a part of a file, the rest of the file is searched, too.
     """
     found_matches, uris = await find_matches(client, params), stored_sessions.uris_of(client)
     return protocol.ConversationSearchResult(
@@ -105,9 +109,10 @@ async def search(
 async def transcript(
     client: "Connection", params: protocol.ConversationTranscriptParams
 ) -> protocol.TranscriptResult:
-    """A page of a conversation of any folder for people to read, as `nexus/session/transcript` gives one.
+    """Return a page of a conversation of any folder, in the form of `nexus/session/transcript`.
 
-    One that is not kept is read from the file of its program. What the next request would send is not known.
+    A conversation that is not kept is read from the file of its program. For such a conversation it is not
+    known which messages the next request would send.
     """
     if not 1 <= params.limit <= pages.MOST_MESSAGES:
         raise RequestError(
@@ -142,12 +147,12 @@ def _of_ledger(info: SessionInfo) -> ListedConversation:
 
 
 def ledger_session_of(info: SessionInfo) -> LedgerSession:
-    """Return the ledger's name of a session in a list of all folders."""
+    """Return the ledger's key of a session that comes from a list of all folders."""
     return LedgerSession(path_of(info) or "", info.session, info.thread)
 
 
 def path_of(info: SessionInfo) -> str | None:
-    """The path of the folder of a session, in a list of all folders."""
+    """Return the path of a session's folder, for a session that comes from a list of all folders."""
     uri = info.workspace_folder
     return None if uri is None else convert.uri_to_path(uri) or uri
 
@@ -238,7 +243,7 @@ def _seconds(since: str) -> float:
 
 
 class Matches(NamedTuple):
-    """Messages of the ledger, sessions by their name, and messages in files."""
+    """What a search found: messages of the ledger, sessions by their name, and messages in files."""
 
     hits: Sequence[protocol.SearchHit]
     named: Sequence[SessionInfo] = ()
@@ -246,7 +251,7 @@ class Matches(NamedTuple):
 
 
 async def find_matches(client: "Connection", params: protocol.ConversationSearchParams) -> Matches:
-    """As `search`, with what the library found in files."""
+    """Do the work of `search`; the result has the matches in files in the library's form."""
     query, uri, limit = params.query, params.workspace_folder, params.limit
     in_ledger_alone = protocol.SearchParams(
         query=query, workspace_folder=uri, inside=True, above=True, limit=limit
@@ -275,7 +280,10 @@ async def find_matches(client: "Connection", params: protocol.ConversationSearch
 
 
 def in_ledger_of(mirrored: Mapping[str, MirroredFile], stored_infos: Iterable[SessionInfo]) -> InLedger:
-    """Collect mirrored files by path, and the message counts of the stored sessions by origin."""
+    """Build the index of the ledger that files are compared with.
+
+    It has the mirrored files by path, and the number of stored messages by (assistant, session id).
+    """
     messages: dict[tuple[str, str], int] = {}
     for session in stored_infos:
         if session.origin is not None:

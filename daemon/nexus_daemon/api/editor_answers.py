@@ -1,9 +1,10 @@
-"""What commands answer, shown to people: for an editor that has no client of ours.
+"""Show the answers of commands to people, in an editor that has no client of ours.
 
-1. The cost, the layers, the new files and the status are messages. The context is a virtual document, or for
-   an editor without these a read-only text file beside the user's state. The editor opens it where it can
-   (`window/showDocument`), and else is told of the file. Both have links to the sources.
-2. The lens of a file opens the context at what the file adds to it.
+1. The cost, the layers, the new files and the status are shown as messages.
+2. The context is shown as a virtual document. For an editor without virtual documents it is written to a
+   read-only text file in the user's state directory. Both have links to the sources.
+3. The editor opens the document with `window/showDocument`. If it cannot, a message names the file.
+4. The lens of a file opens the context at what the file adds to it.
 """
 
 import os
@@ -31,11 +32,11 @@ _UNSAFE = re.compile(r"[^\w.-]+")
 
 
 class Done(protocol.Wire, frozen=True):
-    """A command has nothing to answer: it has shown it."""
+    """The empty answer of a command that has already shown its result."""
 
 
 async def show_in_context(client: "Connection", params: "LensTarget") -> Done:
-    """Show the context of a folder, at what a file adds to it."""
+    """Show the context of a folder, at the text that a file adds to it."""
     view = protocol.PreviewParams(params.workspace_folder, agent=params.agent, assistant=params.assistant)
     preview = await context.preview(client, view)
     await show_context(client, view, preview, params.prompt)
@@ -43,7 +44,7 @@ async def show_in_context(client: "Connection", params: "LensTarget") -> Done:
 
 
 class LensTarget(protocol.Wire, frozen=True):
-    """The argument of a lens's command: what is counted, in the prompt."""
+    """The argument of a lens's command. `prompt` is the range of the file's text in the prompt."""
 
     workspace_folder: str
     agent: str | None = None
@@ -53,7 +54,7 @@ class LensTarget(protocol.Wire, frozen=True):
 
 
 async def show_answer(client: "Connection", params: Any, result: Any) -> None:
-    """Show the answer of a command that people run, with these parameters."""
+    """Show the `result` of a command that a person ran with the parameters `params`."""
     folder = getattr(params, "workspace_folder", "")
     if isinstance(result, protocol.Preview):
         await show_context(client, params, result)
@@ -75,7 +76,9 @@ async def show_answer(client: "Connection", params: Any, result: Any) -> None:
 async def show_context(
     client: "Connection", view: protocol.PreviewParams, preview: protocol.Preview, selection: Any = None
 ) -> None:
-    """Open the context of a folder in the editor, or say where it is."""
+    """Open the context of a folder in the editor, with `selection` selected. Say where it is if that
+    fails.
+    """
     folder, capabilities = client.folders.at(view.workspace_folder).uri, client.capabilities
     if capabilities.reads_contents and capabilities.shows_documents and view.view_as is None:
         virtual = context_uri(folder, assistant=view.assistant, agent=view.agent)
@@ -93,13 +96,13 @@ async def show_context(
 
 
 async def open_page(client: "Connection", address: str) -> None:
-    """Open a page in the user's browser, or say where it is."""
+    """Open a page in the user's browser. If the editor cannot do that, show the address in a message."""
     if not await _is_opened(client, {"uri": address, "external": True, "takeFocus": True}):
         say(client, f"Open this address to sign in: {address}")
 
 
 async def show_document(client: "Connection", uri: str, selection: Any = None) -> bool:
-    """Open a document in the editor, with a range selected; false if the editor does not do that."""
+    """Open a document in the editor, with a range selected. Return false if the editor does not do that."""
     params = {"uri": uri, "takeFocus": True}
     if selection is not None:
         params["selection"] = selection
@@ -161,5 +164,5 @@ def _name(client: "Connection", folder: str) -> str:
 
 
 def say(client: "Connection", text: str) -> None:
-    """Show a message."""
+    """Show the user an information message."""
     client.notify("window/showMessage", lsp_types.ShowMessageParams(lsp_types.INFORMATION, text))

@@ -28,14 +28,14 @@ MOST_LISTED = 1_000
 async def publish(client: "Connection", params: protocol.PublishParams) -> protocol.PublishResult:
     """Publish an event for the agents and clients of a folder.
 
-    The next turn of the event's agent in that session has it, and so has the next turn of each agent above
-    that agent (`memory.events`). An event without a session comes with a turn of any session of its agent.
-    No other agent sees it.
+    The next turn of the event's agent in that session includes it, and so does the next turn of each agent
+    above that agent (`memory.events`). An event without a session is included in a turn of any session of its
+    agent. No other agent sees it.
 
     The daemon itself publishes turns and their parts, compactions and messages between agents. The bus is in
-    memory: it has at most 1,000 events and 8 MB of each folder, the oldest leave, and nothing survives a
-    restart. Larger `data` than 1 MB is an error; longer texts than 16,000 characters of turns are shortened
-    with a mark, since the ledger has them.
+    memory: it keeps at most 1,000 events and 8 MB per folder, removes the oldest first, and keeps nothing
+    across a restart. `data` larger than 1 MB is an error. Texts of turns longer than 16,000 characters are
+    shortened with a mark, since the ledger has them in full.
     """
     if not KIND.fullmatch(params.kind):
         raise RequestError(
@@ -56,7 +56,7 @@ async def publish(client: "Connection", params: protocol.PublishParams) -> proto
 
 
 async def list_events(client: "Connection", params: protocol.EventListParams) -> protocol.EventListResult:
-    """The events of a folder since an event, or the newest. Listing removes nothing."""
+    """List the events of a folder after a given event, or the newest ones. Listing removes nothing."""
     if not 1 <= params.limit <= MOST_LISTED:
         raise RequestError(
             f"limit is {params.limit}; it must be a whole number from 1 to {MOST_LISTED:,}.", code="bad-event"

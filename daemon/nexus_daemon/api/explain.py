@@ -1,4 +1,6 @@
-"""`nexus/explain`: what the views of a folder do with a call, a setting, a line of a file, or a server."""
+"""Answer `nexus/explain`: what the views of a folder do with a call, a setting, a line of a file, or a
+server.
+"""
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
@@ -53,9 +55,10 @@ NOT_STOPPED = {
 
 
 class Scene(NamedTuple):
-    """What answers are read from: the folder as of now, and what is known of the MCP servers of Nexus there.
+    """The inputs of an explanation: the folder as of now, and what is known of the MCP servers of Nexus
+    there.
 
-    Positions are in an encoding of LSP.
+    `encoding` is the LSP encoding of the positions in answers.
     """
 
     surroundings: Surroundings
@@ -67,13 +70,13 @@ class Scene(NamedTuple):
 
     @property
     def in_use(self) -> tuple[str, ...]:
-        """The names of the views that are in use."""
+        """Return the names of the views that are in use in the folder."""
         views = read_views(self.surroundings, self.disk, self.snapshot.effective)
         return tuple(view.name for view in views.in_use)
 
 
 async def explain(client: "Connection", params: protocol.ExplainParams) -> protocol.ExplainResult:
-    """What the views of a folder do with a call of a tool, a setting, a line of a file, or an MCP server.
+    """Explain what the views of a folder do with a tool call, a setting, a line of a file, or an MCP server.
 
     An open document's unsaved text wins over the disk, as if it were saved.
     """
@@ -86,9 +89,10 @@ async def explain(client: "Connection", params: protocol.ExplainParams) -> proto
 async def scene_of(
     client: "Connection", folder: "LiveFolder", *, has_servers: bool, is_fresh: bool = True
 ) -> Scene:
-    """A folder as its client has it; `has_servers`: with the MCP servers of Nexus.
+    """Collect the inputs of an explanation from a folder as its client has it.
 
-    `is_fresh`: its snapshot has every change; else it is the one at hand.
+    With `has_servers` the MCP servers of Nexus are included. With `is_fresh` the snapshot includes every
+    change; without it the snapshot at hand is used.
     """
     inputs, servers = client.folders.load_inputs, list[protocol.ServerInfo]()
     if has_servers:
@@ -105,7 +109,10 @@ async def scene_of(
 
 
 def build(what: str, scene: Scene, requested_views: Sequence[str] | None) -> protocol.ExplainResult:
-    """The answers of the requested views, else of those in use. RequestError if there is none."""
+    """Return the answers of the requested views, or of the views in use if none were requested.
+
+    RequestError if there is no answer.
+    """
     unknown = [name for name in requested_views or () if name not in PROGRAMS and name != NEXUS]
     if unknown:
         views = ", ".join((*PROGRAMS, NEXUS))
@@ -133,9 +140,11 @@ def build(what: str, scene: Scene, requested_views: Sequence[str] | None) -> pro
 def explain_folder_calls(
     calls: list[ExplainedCall], scene: Scene, names: Sequence[str], *, is_wanted: bool
 ) -> list[Explanation]:
-    """Explain what the named assistants do with calls, or all if Nexus knows the rules of none of these.
+    """Explain what the named assistants do with calls. If Nexus knows the rules of none of them, explain all
+    assistants.
 
-    With `is_wanted`, which means that the user named them, it is a RequestError instead.
+    With `is_wanted` the user named the assistants. Then it is a RequestError if Nexus knows the rules of
+    none.
     """
     with_permissions = [name for name in names if name != NEXUS and PROGRAMS[name].has_permissions]
     assistants = with_permissions or (names if is_wanted else tuple(PROGRAMS))
@@ -143,7 +152,7 @@ def explain_folder_calls(
 
 
 def build_answers(explanation: Explanation, disk: Disk, encoding: str) -> Iterator[protocol.ExplainAnswer]:
-    """The answer of an assistant on each call, with positions in an encoding of LSP."""
+    """Build an assistant's answer for each call, with positions in the LSP encoding `encoding`."""
     for _, decision in explanation.decisions:
         chain = [_link(decision.rule, disk, encoding, wins=True)] if decision.rule is not None else []
         chain += [_link(rule, disk, encoding, wins=False) for rule in decision.shadowed]

@@ -1,8 +1,9 @@
-"""What views do with a setting, a line of an instruction file, or an MCP server, for `nexus/explain`.
+"""Explain what views do with a setting, a line of an instruction file, or an MCP server, for `nexus/explain`.
 
-1. A setting is answered by the views whose files set it, else by those that know it.
-2. A line lands where the text that a view sends has it.
-3. What the tools of a server cost is known of those that Nexus has seen: the entries of files that it reads.
+1. A setting is answered by the views whose files set it. If no file sets it, the views that know it answer.
+2. For a line, the answer says where it is in the text that a view sends.
+3. The token cost of a server's tools is known only for servers that Nexus has seen: those in the files that
+   it reads.
 """
 
 import os
@@ -81,9 +82,10 @@ _DOTTED = re.compile(r"[A-Za-z][\w-]*(?:\.[\w-]+)+")
 def explain_setting(
     text: str, names: Sequence[str], scene: "Scene", *, is_exclusive: bool
 ) -> list[protocol.ExplainAnswer]:
-    """The value in force in each view that has the setting; if none of them has, in all others that do.
+    """Explain the value in force in each named view that has the setting. If none has it, explain all other
+    views.
 
-    RequestError if `is_exclusive`, and only others have it.
+    RequestError if `is_exclusive` and only other views have it. Empty if no view has it.
     """
     other_names = tuple(name for name in (*PROGRAMS, NEXUS) if name not in names)
     for group in (names, other_names):
@@ -99,7 +101,7 @@ def explain_setting(
 
 
 def check_spelling(text: str, names: Sequence[str], scene: "Scene") -> None:
-    """RequestError if a text is not a command on the PATH, but like a setting of a view."""
+    """Raise RequestError if `text` is not a command on the PATH but looks like a setting of a view."""
     environ, folder = scene.surroundings.environ, scene.surroundings.folder
     if which(text, search=environ.get("PATH", "")) or scene.disk.exists(os.path.join(folder, text)):
         return
@@ -133,7 +135,9 @@ def _answer_text(text: str, name: str, scene: "Scene") -> protocol.ExplainAnswer
 
 
 def explain_keys(keys: Keys, name: str, scene: "Scene") -> protocol.ExplainAnswer | None:
-    """The value in force at a path of keys of a view's settings; None if the view has no such setting."""
+    """Explain the value in force at the path of keys `keys` in a view's settings. None if the view has no
+    such setting.
+    """
     if name == NEXUS:
         return _own_setting(keys, scene)
     settings = PROGRAMS[name].settings(scene.disk, scene.surroundings)
@@ -217,19 +221,21 @@ def _as_text(value: Any) -> str:
 
 
 class Landing(NamedTuple):
-    """A line, from 1, of a text that a view sends, and which text that is."""
+    """The line, from 1, that a source line has in a text that a view sends. `place` names that text."""
 
     line: int
     place: str
 
     @property
     def sentence(self) -> str:
-        """Where it is, for people."""
+        """Return a sentence for people that says where the line is."""
         return f"Sent with every request: line {self.line:,} of {self.place}."
 
 
 def explain_line(subject: FileLine, names: Sequence[str], scene: "Scene") -> list[protocol.ExplainAnswer]:
-    """Explain who reads a line, where it lands, and its cost. RequestError if there is no such line."""
+    """Explain who reads a line, where it is in the text that is sent, and its cost. RequestError without such
+    a line.
+    """
     text = scene.disk.text(subject.path) or ""
     index = LineIndex(text)  # whose lines are those of an editor
     lines = [index.line(number) for number in range(index.count)]
@@ -274,14 +280,14 @@ def _assistant_line(
 
 
 class ListEntry(NamedTuple):
-    """The entry that every request has of a skill or an agent in a list, with its tokens."""
+    """The entry of a skill or an agent in a list that every request has, with its tokens."""
 
     kind: str
     tokens: int
 
     @property
     def sentence(self) -> str:
-        """Where it is, for people."""
+        """Return a sentence for people that says where the entry is."""
         return f"Sent with every request, in the list of {self.kind}: the entry has these tokens."
 
 
@@ -414,7 +420,9 @@ def _uri(path: str) -> str:
 def explain_server(
     subject: NamedServer, names: Sequence[str], scene: "Scene"
 ) -> list[protocol.ExplainAnswer]:
-    """Explain which programs start a server, and by which file. RequestError if no view has it."""
+    """Explain which programs start a server, and which file makes them. RequestError if no view has the
+    server.
+    """
     answers = [answer for name in names for answer in _server_answers(subject.name, name, scene)]
     if not answers:
         raise RequestError(

@@ -1,4 +1,4 @@
-"""`nexus/knowledge/*`: the passages of a folder's knowledge base."""
+"""Answer `nexus/knowledge/*`: the passages of a folder's knowledge base."""
 
 from typing import TYPE_CHECKING
 
@@ -18,11 +18,11 @@ MOST_PASSAGES = 100
 
 
 async def query(client: "Connection", params: protocol.KnowledgeQueryParams) -> protocol.KnowledgeQueryResult:
-    """The passages of the knowledge base that a chat turn with this message would get, best first.
+    """Return the passages of the knowledge base that a chat turn with this message would get, best first.
 
-    The files of `memory.knowledge.paths` are searched by words, and by meaning if the settings say so. An
-    answer waits for a new or changed index for 0.1 seconds. Without paths, or without a match, there are no
-    passages.
+    The files of `memory.knowledge.paths` are searched by words, and by meaning if the settings say so. The
+    answer waits at most 0.1 seconds for a new or changed index. If there are no paths or no match, there are
+    no passages.
     """
     _check(params)
     folder = client.folders.at(params.workspace_folder)
@@ -38,7 +38,9 @@ async def query(client: "Connection", params: protocol.KnowledgeQueryParams) -> 
 
 
 async def status(client: "Connection", params: protocol.FolderParams) -> protocol.KnowledgeStatusResult:
-    """What the knowledge base has indexed, and whether it is searched by meaning. Starts the index."""
+    """Return what the knowledge base has indexed, and whether it is searched by meaning. This starts the
+    index.
+    """
     folder = client.folders.at(params.workspace_folder)
     snapshot = await folder.current()
     try:
@@ -59,7 +61,7 @@ async def status(client: "Connection", params: protocol.FolderParams) -> protoco
 
 
 def passage_results(passages: "Sequence[Passage]", locate: Locator) -> list[protocol.KnowledgePassage]:
-    """The passages as results; reads their files to find the lines."""
+    """Build the protocol's form of passages. Reads their files to find the lines."""
     locate = turn_memory.locator_of(locate, lazy.memory_sources.passage_items(passages))
     return [
         protocol.KnowledgePassage(

@@ -1,7 +1,7 @@
-"""The lenses of a file: one for each assistant in use that reads it, and those of Nexus where that is in use.
+"""Build the code lenses of a file: one for each assistant in use that reads it, and those of Nexus if it is
+in use.
 
-What it needs is read in worker threads: even the imports take longer
-than the loop may wait.
+The inputs are read in worker threads, since even the imports take longer than the event loop may wait.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -32,7 +32,7 @@ SETTINGS = (".json", ".jsonc", ".toml")
 
 
 async def lenses_of(client: "Connection", view: "View") -> list[dict[str, Any]]:
-    """Return the lenses of a file as a part of the context of a folder, or of an agent."""
+    """Return the lenses of a file that is a part of the context of a folder or of an agent."""
     encoding = client.capabilities.position_encoding
     if view.agent is not None:  # only Nexus knows its agents
         return await client.work(_own_lenses, view, encoding)

@@ -1,4 +1,4 @@
-"""`nexus/mcp/*`: the MCP servers of a folder. Nothing starts without trust and approval."""
+"""Answer `nexus/mcp/*`: the MCP servers of a folder. Nothing starts without trust and approval."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
@@ -43,9 +43,10 @@ LARGEST_ANSWER = 4 << 20  # bytes of JSON
 
 
 async def servers(client: "Connection", params: protocol.ServersParams) -> protocol.ServersResult:
-    """The MCP servers of a folder or an agent: what each would start, its state, its tools and their cost.
+    """List the MCP servers of a folder or an agent: what each would start, its state, its tools and their
+    cost.
 
-    Nothing is started. The tools of a server that does not run are those that it offered last.
+    Nothing is started. For a server that does not run, the tools are those that it offered last.
     """
     folder = client.folders.at(params.workspace_folder)
     snapshot = await resolve.snapshot_of(client, folder, params.agent)
@@ -54,7 +55,7 @@ async def servers(client: "Connection", params: protocol.ServersParams) -> proto
 
 
 async def approve(client: "Connection", params: protocol.ApproveParams) -> protocol.ServerInfo:
-    """Approve what a server would start, or with `pin` what it offers now. It is not started.
+    """Approve what a server would start, or with `pin` what it offers now. The server is not started.
 
     The approval is bound to `hash`: program, arguments, directory and variables, or address and headers. If
     one of them changes, the server asks again.
@@ -68,7 +69,7 @@ async def approve(client: "Connection", params: protocol.ApproveParams) -> proto
 
 
 async def revoke(client: "Connection", params: protocol.ServerParams) -> protocol.ServerInfo:
-    """Take the approval of a server back, and end it."""
+    """Withdraw the approval of a server, and end the server."""
     folder = client.folders.at(params.workspace_folder)
     snapshot = await folder.current()
     await client.daemon.servers.revoke(folder, snapshot, params.name)
@@ -84,7 +85,7 @@ async def start(client: "Connection", params: protocol.ServerParams) -> protocol
 
 
 async def stop(client: "Connection", params: protocol.ServerParams) -> protocol.ServerInfo:
-    """End a server, for all folders that share it."""
+    """End a server, also for all other folders that share it."""
     folder = client.folders.at(params.workspace_folder)
     snapshot = await folder.current()
     await client.daemon.servers.stop(folder, snapshot, params.name)
@@ -92,7 +93,7 @@ async def stop(client: "Connection", params: protocol.ServerParams) -> protocol.
 
 
 async def refresh(client: "Connection", params: protocol.ServerParams) -> protocol.ServerInfo:
-    """List again what a server offers; one that does not run is started."""
+    """List again what a server offers. A server that does not run is started."""
     folder = client.folders.at(params.workspace_folder)
     snapshot = await folder.current()
     await client.daemon.servers.refresh(folder, snapshot, params.name)
@@ -100,9 +101,9 @@ async def refresh(client: "Connection", params: protocol.ServerParams) -> protoc
 
 
 async def call(client: "Connection", params: protocol.ServerCallParams) -> protocol.ServerCallResult:
-    """Call a tool of a server, which is started if it does not run. The client has asked the user.
+    """Call a tool of a server, which is started if it does not run. The client has already asked the user.
 
-    A tool that is not among those of the agent, or that the settings deny, is refused.
+    A tool that the agent was not granted, or that the settings deny, is refused.
     """
     folder = client.folders.at(params.workspace_folder)
     snapshot = await resolve.snapshot_of(client, folder, params.agent)
@@ -113,9 +114,9 @@ async def call(client: "Connection", params: protocol.ServerCallParams) -> proto
 
 
 async def prompt(client: "Connection", params: protocol.ServerPromptParams) -> protocol.ServerPromptResult:
-    """The text of a prompt of a server, which is started if it does not run.
+    """Return the text of a server's prompt. The server is started if it does not run.
 
-    The user asks for it and sends it, so it is not marked as data.
+    The text is not marked as data, since the user asks for it and sends it.
     """
     folder = client.folders.at(params.workspace_folder)
     snapshot = await resolve.snapshot_of(client, folder, params.agent)
@@ -139,7 +140,7 @@ async def prompt(client: "Connection", params: protocol.ServerPromptParams) -> p
 async def resource(
     client: "Connection", params: protocol.ServerResourceParams
 ) -> protocol.ServerResourceResult:
-    """The contents of a resource of a server, which is started if it does not run."""
+    """Return the contents of a server's resource. The server is started if it does not run."""
     folder = client.folders.at(params.workspace_folder)
     snapshot = await resolve.snapshot_of(client, folder, params.agent)
     view = await client.daemon.servers.start(folder, snapshot, params.server)
@@ -155,16 +156,17 @@ async def resource(
 
 
 async def server(client: "Connection", params: protocol.ServerParams) -> protocol.ServerInfo:
-    """One server of a folder, as in `nexus/mcp/servers`."""
+    """Return one server of a folder, as in `nexus/mcp/servers`."""
     folder = client.folders.at(params.workspace_folder)
     return await _info(client, folder, await folder.current(), params.name)
 
 
 async def login(client: "Connection", params: protocol.ServerParams) -> protocol.ServerInfo:
-    """Have the user sign in to a server with OAuth, and start it. The answer comes when that is done.
+    """Have the user sign in to a server with OAuth, and start the server. The answer comes when both are
+    done.
 
-    The page is opened with `window/showDocument`, or its address is told with `window/showMessage`. Tokens
-    are kept in the system's keyring, else in a file for the user alone.
+    The page is opened with `window/showDocument`, or a message (`window/showMessage`) names its address.
+    Tokens are kept in the system's keyring, or else in a file that only the user can read.
     """
     return await sign_in(client, params, open_page=partial(editor_answers.open_page, client))
 
@@ -172,7 +174,7 @@ async def login(client: "Connection", params: protocol.ServerParams) -> protocol
 async def sign_in(
     client: "Connection", params: protocol.ServerParams, *, open_page: Callable[[str], Awaitable[None]]
 ) -> protocol.ServerInfo:
-    """As `login`, with a page that is opened so."""
+    """Do the work of `login`. `open_page` opens an address for the user."""
     folder = client.folders.at(params.workspace_folder)
     snapshot = await folder.current()
     await client.daemon.servers.sign_in(folder, snapshot, params.name, open_page=open_page)
@@ -180,7 +182,7 @@ async def sign_in(
 
 
 async def logout(client: "Connection", params: protocol.ServerParams) -> protocol.ServerInfo:
-    """Delete the tokens of a server, and end it."""
+    """Delete the tokens of a server, and end the server."""
     folder = client.folders.at(params.workspace_folder)
     snapshot = await folder.current()
     await client.daemon.servers.sign_out(folder, snapshot, params.name)
@@ -188,9 +190,9 @@ async def logout(client: "Connection", params: protocol.ServerParams) -> protoco
 
 
 async def search(client: "Connection", params: protocol.ToolSearchParams) -> protocol.ToolSearchResult:
-    """Search the tools of the MCP servers for a model that was sent their names alone (`tools.defer`).
+    """Search the tools of the MCP servers, for a model that was sent only their names (`tools.defer`).
 
-    Only tools are found that the settings and the agent's grant allow. Servers that may start are started.
+    Only tools that the settings and the agent's grant allow are found. Servers that may start are started.
     """
     folder = client.folders.at(params.workspace_folder)
     snapshot = await resolve.snapshot_of(client, folder, params.agent)

@@ -1,4 +1,4 @@
-"""`nexus/memory/*`: memory as tools, for clients that run a model's calls, and as lists for people."""
+"""Answer `nexus/memory/*`: memory as tools, for clients that run a model's calls, and as lists for people."""
 
 from typing import TYPE_CHECKING
 
@@ -47,7 +47,7 @@ def _run(ledger: "FolderLedger", snapshot: "Snapshot", params: protocol.MemoryQu
 
 
 async def list_entries(client: "Connection", params: protocol.MemoryListParams) -> protocol.MemoryListResult:
-    """What the conversations of a folder remember: the exchanges that matter, and the summaries."""
+    """List what the conversations of a folder remember: the exchanges that matter, and the summaries."""
     if params.limit < 1:
         raise RequestError(f"`limit` is {params.limit}: it must be at least 1.", code="bad-option")
     ledger = await folder_ledger(client, params.workspace_folder)

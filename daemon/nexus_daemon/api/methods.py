@@ -1,7 +1,7 @@
-"""Method → its types and its function: what `initialize` offers, and what `server` registers.
+"""Map each method to its types and its handler, for what `initialize` offers and what `server` registers.
 
-The reply to `initialize` needs the names only: the types of a request and its handler are imported when the
-first one arrives.
+The reply to `initialize` needs only the names. The types and the handler of a request are imported when the
+first such request arrives.
 """
 
 from collections.abc import Awaitable, Callable
@@ -21,7 +21,9 @@ Handler = Callable[["Connection", P], Awaitable[R]]
 
 
 class Method:
-    """A request; `types` are those of its parameters and its result, `handler()` imports its handler."""
+    """A request. `types()` returns the types of its parameters and its result, `handler()` imports its
+    handler.
+    """
 
     def __init__(
         self, types: Callable[[], tuple[type[Wire], type[Wire]]], handler: Callable[[], Handler[Any, Any]]

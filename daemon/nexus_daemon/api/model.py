@@ -1,4 +1,4 @@
-"""`nexus/model/pick`: the user picks the model of a conversation before its next turn."""
+"""Answer `nexus/model/pick`: the user picks the model of a conversation before its next turn."""
 
 import asyncio
 from concurrent.futures import Future
@@ -25,11 +25,12 @@ PATIENCE_S = 2.0
 
 
 async def pick(client: "Connection", params: protocol.PickParams) -> protocol.PickResult:
-    """Pick the model of a conversation before its next turn does: from now on all figures are for it.
+    """Pick the model of a conversation before its next turn. From now on all figures are for this model.
 
-    The ledger stores the choice for the conversation, and as the folder's latest choice, which conversations
-    without a turn use. Other windows follow. Without `model`, the conversation returns to the model of the
-    settings. If the settings do not leave the model to the editor (`provider.name`), picking is an error.
+    The ledger stores the choice for the conversation. It also stores it as the folder's latest choice, which
+    conversations without a turn use. Other windows follow. Without `model`, the conversation returns to the
+    model of the settings. If the settings do not leave the model to the editor (`provider.name`), picking is
+    an error.
     """
     async with using(client, params) as scope:
         conversation, ledger = scope.conversation, scope.ledger

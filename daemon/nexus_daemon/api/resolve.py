@@ -1,11 +1,11 @@
-"""Who a request is for: a live agent of the folder, or the folder's own agent.
+"""Find the agent that a request is for: a live agent of the folder, or the folder's own agent.
 
 1. A request for an agent uses the agent's snapshot (with its tools, permissions and model), its parameters
    and, if the request names no conversation, its conversation.
 2. A conversation of a live agent is always measured for that agent, whoever sent the request.
-3. A turn may be for a name that only clients know: it uses the folder's own snapshot and gets the messages
-   for that name. A name that an agent of this workspace has ever had, in any window and in any case, refers
-   to that agent: unless the agent is live, it is an error.
+3. A turn may be for a name that only clients know. It uses the folder's own snapshot and gets the messages
+   for that name. But a name that an agent of this workspace has ever had, in any window and in any case,
+   means that agent: if it is not live, the request is an error.
 4. A turn in the conversation of an agent that has ended is also an error, unless it names another agent or
    `main`. Everyone may read, measure and append to that conversation.
 """
@@ -45,9 +45,10 @@ _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")  # one letter is a drive
 async def find(
     client: "Connection", folder: "LiveFolder", name: str | None, *, remedy: str = REMEDY
 ) -> "Agent | None":
-    """The live agent of that name; None for the folder's own, and for a name that only clients know.
+    """Return the live agent `name`. None for the folder's own agent, and for a name that only clients know.
 
-    RequestError, code unknown-agent, by rule 3. `remedy` says what to do if the agent has ended.
+    RequestError with the code unknown-agent by rule 3. `remedy` is the part of its text that says what to do
+    if the agent has ended.
     """
     if name is None or name == MAIN:
         return None
@@ -58,7 +59,7 @@ async def find(
 
 
 async def check_spelling(client: "Connection", folder: "LiveFolder", name: str) -> None:
-    """Raise RequestError, code unknown-agent, if a name differs from an agent's only in case."""
+    """Raise RequestError with the code unknown-agent if a name differs from an agent's name only in case."""
     if name == MAIN:
         return
     agent, names = await _find_live(client, folder, name)
@@ -67,7 +68,10 @@ async def check_spelling(client: "Connection", folder: "LiveFolder", name: str) 
 
 
 async def snapshot_of(client: "Connection", folder: "LiveFolder", name: str | None) -> Snapshot:
-    """The agent's snapshot; without a name, the folder's own. RequestError, code unknown-agent."""
+    """Return the snapshot of the agent `name`, or without a name the folder's own.
+
+    RequestError with the code unknown-agent if there is no such live agent.
+    """
     if name is None or name == MAIN:
         return await folder.current()
     agent = await find(client, folder, name)
@@ -78,10 +82,11 @@ async def snapshot_of(client: "Connection", folder: "LiveFolder", name: str | No
 async def using(
     client: "Connection", params: protocol.SessionParams, agent: str | None = None, *, turn: bool = False
 ) -> AsyncIterator[SessionScope]:
-    """Lock the conversation of a request; requests get the lock in the order of their arrival.
+    """Lock the conversation of a request, and yield its scope. Requests get the lock in the order of their
+    arrival.
 
-    `agent` is who the request is for; by default, an agent's conversation belongs to that agent. `turn`: the
-    request is for a model.
+    `agent` names the agent that the request is for; by default it is the agent that owns the conversation.
+    `turn` means that the request is for a model.
     """
     folder = client.folders.at(params.workspace_folder)
     since = time.monotonic()
@@ -107,7 +112,7 @@ async def scope_of(
     snapshot: Snapshot,
     agent: "Agent | None",
 ) -> SessionScope:
-    """The scope of a locked conversation; its snapshot has the conversation's model."""
+    """Build the scope of a locked conversation. Its snapshot has the conversation's model."""
     snapshot = await with_choice(client, snapshot, conversation, ledger, agent=agent)
     return SessionScope(
         client=client,
@@ -121,8 +126,9 @@ async def scope_of(
 
 
 def lineage_of(agent: "Agent | None", name: str | None = None) -> tuple[str, ...]:
-    """The names of the agent and of those above it, up to `main`; nobody is above a `name` that only clients
-    know.
+    """Return the names of the agent and of the agents above it, up to `main`.
+
+    If `agent` is None, the result is just `name`, a name that only clients know, or `main`.
     """
     if agent is None:
         return (name or MAIN,)
@@ -132,9 +138,9 @@ def lineage_of(agent: "Agent | None", name: str | None = None) -> tuple[str, ...
 async def lineage(
     client: "Connection", folder: "LiveFolder", name: str | None, session: str | None
 ) -> tuple[str, ...]:
-    """The agent that something in a session is published for, and those above it.
+    """Return the agent that an event in a session is published for, and the agents above it, as names.
 
-    RequestError, code unknown-agent, by rule 3.
+    RequestError with the code unknown-agent by rule 3.
     """
     if name is None and session is not None:
         return lineage_of(await _owner(client, folder, session, turn=False))
@@ -142,7 +148,7 @@ async def lineage(
 
 
 async def folder_ledger(client: "Connection", uri: str) -> "FolderLedger":
-    """The ledger of the folder that a URI is in."""
+    """Return the ledger of the folder that contains the URI."""
     folder = client.folders.at(uri)
     return await client.daemon.ledgers.of(await folder.current(), folder)
 
@@ -155,7 +161,7 @@ async def with_choice(
     *,
     agent: "Agent | None",
 ) -> Snapshot:
-    """The snapshot with the conversation's model."""
+    """Return the snapshot with the conversation's model in place of the folder's."""
     if next_request.choice_of(conversation, ledger, agent) in (None, snapshot.choice):
         return snapshot
     job = partial(next_request.snapshot_for, snapshot, conversation, ledger, agent=agent)
@@ -166,7 +172,7 @@ async def with_choice(
 async def using_agent_session(
     client: "Connection", params: protocol.ConversationParams, *, turn: bool = False
 ) -> AsyncIterator[SessionScope]:
-    """Like `using`, but a request that names no conversation uses that of its agent."""
+    """Lock a conversation as `using` does. If the request names no conversation, lock that of its agent."""
     folder = client.folders.at(params.workspace_folder)
     agent = None if params.agent is None or folder.agents is None else folder.agents.find(params.agent)
     session = params.session or (MAIN if agent is None else agent.session)
@@ -184,9 +190,9 @@ async def using_agent_session(
 async def using_dry_run(
     client: "Connection", params: protocol.AssembleParams, dry_run: protocol.DryRun
 ) -> AsyncIterator[SessionScope]:
-    """The scope of a dry run: of a conversation that is there, or of messages that none has.
+    """Yield the scope of a dry run: of a stored conversation, or of messages that are in no conversation.
 
-    RequestError, code bad-option, for options that exclude each other.
+    RequestError with the code bad-option if options exclude each other.
     """
     folder = client.folders.at(params.workspace_folder)
     if dry_run.view_as is not None and params.agent is not None:
@@ -259,7 +265,9 @@ async def _scope_apart(
 
 
 async def view_as(client: "Connection", folder: "LiveFolder", view: protocol.ViewAs) -> "Agent":
-    """The agent that a view describes, which is not started. RequestError as for `spawn`."""
+    """Return the agent that `view` describes, without starting it. RequestError in the same cases as
+    `spawn`.
+    """
     try:
         agents = await client.daemon.agents.of(folder)
     except LedgerError:  # then no agent is live, and those of the settings need none
@@ -271,7 +279,7 @@ async def view_as(client: "Connection", folder: "LiveFolder", view: protocol.Vie
 
 
 def spawn_options(params: protocol.SpawnParams | protocol.ViewAs) -> dict[str, Any]:
-    """The arguments of `AgentPool.spawn` and `view_as`."""
+    """Return the arguments for `AgentPool.spawn` and `AgentPool.view_as`."""
     options = msgspec.structs.asdict(params)
     options.pop("workspace_folder", None)
     cwd, permissions = options["cwd"], options["permissions"]

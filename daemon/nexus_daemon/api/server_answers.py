@@ -1,6 +1,6 @@
-"""What the lens of an MCP server does, for an editor that has no client of ours.
+"""Run the command of an MCP server's lens, for an editor that has no client of ours.
 
-Before an approval, the editor asks the user, with exactly what is approved. No answer means no.
+Before an approval, the daemon asks the user and shows exactly what is approved. No answer means no.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -23,7 +23,9 @@ APPROVE = "Approve"
 
 
 class ServerTarget(protocol.Wire, frozen=True):
-    """The argument of a lens's command: a server, and what to do; without an action it is described."""
+    """The argument of a lens's command: a server, and the action. Without an action the server is
+    described.
+    """
 
     workspace_folder: str
     name: str = ""
@@ -31,7 +33,7 @@ class ServerTarget(protocol.Wire, frozen=True):
 
 
 async def show_server(client: "Connection", params: ServerTarget) -> Done:
-    """Do what a lens of a server says, and tell the user what became of it."""
+    """Do what the lens of a server says, and tell the user the result."""
     server_params = protocol.ServerParams(params.workspace_folder, name=params.name)
     if params.action == "start":
         server = await mcp.start(client, server_params)

@@ -1,4 +1,6 @@
-"""What the MCP servers of a folder cost a turn that has their tools, and which of them nobody calls."""
+"""Compute what the MCP servers of a folder cost a turn that has their tools, and find servers that nobody
+calls.
+"""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
@@ -24,7 +26,10 @@ UNUSED_DAYS = 30
 
 
 class FolderTools(NamedTuple):
-    """The servers of a folder; `deferred` are the tokens that a turn begins without."""
+    """The MCP servers of a folder with what their tools cost, in tokens.
+
+    `deferred` is the cost of the tools that a turn begins without, `window` what a request may take.
+    """
 
     infos: list[protocol.ServerInfo]
     deferred: int
@@ -43,7 +48,9 @@ def with_settings(
     tools: Mapping[str, Sequence[OfferedTool]],
     room: Room,
 ) -> FolderTools:
-    """The servers with what the settings say of their `tools`: which are left out, and which are deferred."""
+    """Apply the settings to the servers' `tools` (server name → tools): which are left out, and which are
+    deferred.
+    """
     definitions = [tool.definition for info in infos for tool in tools[info.name]]
     left_out = offered_tools(snapshot, Options(server_tools=definitions), room.model).left_out
     sent_definitions = [
@@ -77,7 +84,9 @@ def _with_settings(
 def summarize(
     folder_tools: FolderTools, ledger: FolderLedger | None, now: datetime
 ) -> protocol.ServersResult:
-    """The servers with when they were called last. `now` has a zone. Reads the ledger, if there is one."""
+    """Add to each server when it was called last, read from the ledger if there is one. `now` has a time
+    zone.
+    """
     infos = folder_tools.infos
     try:
         infos = infos if ledger is None else [_with_last_call(info, ledger) for info in infos]

@@ -1,4 +1,4 @@
-"""`nexus/session/*`: lock a conversation, sync it, and change it in a worker thread."""
+"""Answer `nexus/session/*`: lock a conversation, sync it, and change it in a worker thread."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 async def create(client: "Connection", params: protocol.CreateParams) -> protocol.SessionPlace:
     """Create an empty conversation, to reserve its name. An append also creates a missing conversation.
 
-    `parameters` are stored with it and hold for all its requests, with the origin `session`. A parameter that
-    does not exist or is out of range is an error.
+    `parameters` are stored with the conversation and apply to all its requests, with the origin `session`. A
+    parameter that does not exist or is out of range is an error.
     """
     _check_parameters(params.parameters)
     async with using(client, params) as scope:
@@ -37,7 +37,7 @@ async def set_parameters(
 ) -> protocol.SetParametersResult:
     """Change model parameters of a conversation, also of `main`, for all its requests from now on.
 
-    What is not named stays. A missing conversation is created.
+    Parameters that the request does not name stay. A missing conversation is created.
     """
     _check_parameters(params.parameters)
     async with using(client, params) as scope:
@@ -53,8 +53,8 @@ def _check_parameters(parameters: dict[str, Any]) -> None:
 async def focus(client: "Connection", params: protocol.SessionParams) -> protocol.FocusResult:
     """Report which conversation the user views in this window: its model counts layers, problems and lenses.
 
-    Until a client reports one, and for a conversation without a turn, the model that was last picked in the
-    folder counts them. What a conversation costs is always counted with its own model.
+    The folder's last picked model counts them until a client reports a conversation, and for a conversation
+    without a turn. The cost of a conversation is always counted with its own model.
     """
     folder = client.folders.at(params.workspace_folder)
     await client.daemon.ledgers.of(await folder.current(), folder)
@@ -79,10 +79,10 @@ async def append(client: "Connection", params: protocol.AppendParams) -> protoco
     append goes to a new conversation that shares all turns up to the parent: `session` names it, and `forked`
     is true.
 
-    If an answer holds a `compaction` part of its provider's server, the turn is stored without it, and a
-    compaction follows the turn: its summary is that part alone, and kept is the answer that it came with and
-    what follows. So the next request begins with the part. Its receipt is `opaque`;
-    `nexus/session/undoCompaction` restores the messages.
+    If an answer holds a `compaction` part, which its provider's server wrote, the turn is stored without that
+    part. A compaction follows the turn: the part alone is its summary, and the answer and what follows are
+    kept. So the next request begins with the part. Its receipt is `opaque`; `nexus/session/undoCompaction`
+    restores the messages.
     """
     if not params.messages:
         raise RequestError("`messages` is empty: there is nothing to append.", code="empty-append")
@@ -130,7 +130,7 @@ def _result(params: protocol.AppendParams) -> AgentResult:
 
 
 async def messages(client: "Connection", params: protocol.MessagesParams) -> protocol.MessagesResult:
-    """The messages of a conversation since its last compaction; an empty list if nothing was appended.
+    """Return the messages of a conversation since its last compaction. Empty if nothing was appended.
 
     `limit` selects a page: the last messages, or those before a position.
     """
@@ -146,7 +146,7 @@ async def messages(client: "Connection", params: protocol.MessagesParams) -> pro
 
 
 async def transcript(client: "Connection", params: protocol.TranscriptParams) -> protocol.TranscriptResult:
-    """A page of a conversation's full history, for people to read, and which of it is still sent.
+    """Return a page of a conversation's full history, for people to read, and which of it is still sent.
 
     Unlike `nexus/session/messages`, it includes compacted messages, summaries and undone compactions, turn by
     turn, with each message's tokens as the folder's model counts them. Only the messages of the page are read
@@ -164,7 +164,7 @@ async def transcript(client: "Connection", params: protocol.TranscriptParams) ->
 
 
 async def fork(client: "Connection", params: protocol.ForkParams) -> protocol.SessionPlace:
-    """Fork a conversation: the new one shares all turns up to a given one, and nothing is copied."""
+    """Fork a conversation: the new one shares all turns up to a given turn, and nothing is copied."""
     async with using(client, params) as scope:
         session = await client.work(operations.fork, scope, params.to, params.turn)
     return protocol.SessionPlace(session=session.name, thread=session.head.thread)
@@ -208,9 +208,9 @@ async def compact(client: "Connection", params: protocol.CompactParams) -> proto
     summary. The receipt says who wrote the summary, and who failed and why.
 
     It is an error, and nothing changes, if there is nothing to replace or to gain, or if the conversation was
-    compacted or cleared meanwhile. Of a very long conversation, only the beginning and the newest 500,000
-    tokens of what is replaced are read, or as many as the window holds; the summary and the receipt
-    (`unreadMessages`) state how many messages lie between.
+    compacted or cleared meanwhile. If a very long part is replaced, only its beginning and its newest 500,000
+    tokens, or as many as the window holds, are read. The summary and the receipt (`unreadMessages`) state how
+    many messages lie between.
     """
     async with using(client, params) as scope:
         receipt, token_usage = await compaction.compact(scope, params)
@@ -228,8 +228,9 @@ async def undo_compaction(client: "Connection", params: protocol.UndoParams) -> 
 async def rebase(client: "Connection", params: protocol.SessionParams) -> protocol.RebaseResult:
     """Render the system prompt and the tools anew in the next request of a conversation.
 
-    Otherwise each request has them as the one before, and notes tell what changed (`usage.pending`). The
-    `cache` of the resulting usage shows what a provider's cache loses. Earlier notes are not sent any more.
+    Otherwise each request repeats those of the request before, and notes tell the model what changed
+    (`usage.pending`). The `cache` of the resulting usage shows what a provider's cache loses. Earlier notes
+    are not sent any more.
     """
     async with using(client, params) as scope:
         token_usage = await client.work(operations.render_anew, scope)
@@ -237,7 +238,7 @@ async def rebase(client: "Connection", params: protocol.SessionParams) -> protoc
 
 
 async def export(client: "Connection", params: protocol.ExportParams) -> protocol.ExportResult:
-    """A whole conversation as text: every turn since it began, with compactions and their receipts."""
+    """Return a whole conversation as text: every turn since it began, with compactions and their receipts."""
     async with using(client, params) as scope:
         text = await client.read(operations.export, scope, params.format)
     return protocol.ExportResult(session=params.session, format=params.format, text=text)

@@ -1,4 +1,4 @@
-"""`nexus/skill/*`: the skills of a folder, for clients that run a model's calls."""
+"""Answer `nexus/skill/*`: the skills of a folder, for clients that run a model's calls."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""`nexus/status`: the daemon's folders, sessions, clients and memory."""
+"""Answer `nexus/status`: the daemon's folders, sessions, clients and memory."""
 
 import contextlib
 import os
@@ -27,12 +27,12 @@ with contextlib.suppress(ImportError):  # Windows has none
 
 
 async def status(connection: "Connection", _: protocol.NoParams) -> protocol.Status:
-    """The daemon's folders, sessions, clients and memory."""
+    """Return the daemon's folders, sessions, clients and memory."""
     return describe(connection.daemon)
 
 
 def describe(daemon: Daemon) -> protocol.Status:
-    """The state of a daemon. Runs on the event loop."""
+    """Build the status of a daemon. Call it on the event loop."""
     names = daemon.windows.names
     folders: list[protocol.FolderStatus] = []
     counted_problems: set[tuple[str, Problem]] = set()  # in one window a problem is counted once

@@ -1,4 +1,4 @@
-"""Conversations as the ledger has them: list, find and search them, without their locks."""
+"""List, find and search conversations as the ledger has them, without locking them."""
 
 from collections.abc import Callable, Mapping
 from itertools import islice
@@ -27,7 +27,7 @@ MOST_TURNS = 1_000
 
 
 async def list_sessions(client: "Connection", params: protocol.ListParams) -> protocol.ListResult:
-    """The conversations of a folder, or of all, with their totals, the most recently changed first.
+    """List the conversations of a folder, or of all folders, with their totals, the last changed first.
 
     In a list of all folders, `exact` is only false for estimates, and no picked model is named.
     """
@@ -39,15 +39,17 @@ async def list_sessions(client: "Connection", params: protocol.ListParams) -> pr
 
 
 async def list_all(client: "Connection", uris: Mapping[str, str]) -> list[protocol.SessionInfo]:
-    """The conversations of all folders; `uris` has those of some folders by their names in the ledger."""
+    """List the conversations of all folders. `uris` maps the ledger's names of folders to their URIs, if
+    known.
+    """
     ledger = await ledger_of(client, None)
     return await client.read(lambda: [_foreign_info(session, uris) for session in ledger.store.sessions()])
 
 
 async def find(client: "Connection", params: protocol.FindParams) -> protocol.SessionInfo:
-    """The conversation that a person means: by its name, its id, or the beginning of one.
+    """Find the conversation that a person means by its name, its id, or the beginning of one of them.
 
-    An error, with the names that may be meant, if there is none or if several begin so.
+    If there is none, or if several begin so, it is an error with the names that may be meant.
     """
     infos = await _infos(client, params.workspace_folder)
     ledger = infos.ledger
@@ -55,7 +57,7 @@ async def find(client: "Connection", params: protocol.FindParams) -> protocol.Se
 
 
 async def turns(client: "Connection", params: protocol.TurnsParams) -> protocol.TurnsResult:
-    """The turns of a conversation as they are stored, for programs: nothing is covered or shortened.
+    """Return the turns of a conversation as they are stored, for programs: nothing is covered or shortened.
 
     `nexus/session/transcript` is for people.
     """
@@ -79,10 +81,10 @@ def _read_turns(ledger: "FolderLedger", params: protocol.TurnsParams) -> list[pr
 
 
 async def receipt(client: "Connection", params: protocol.ReceiptParams) -> protocol.ReceiptResult:
-    """The receipt of a compaction, as it was written, even if the compaction was undone since.
+    """Return the receipt of a compaction as it was written, even if the compaction was undone since.
 
-    An id finds the compaction in any conversation of the folder; without an id, the last compaction of the
-    conversation is meant.
+    An id finds the compaction in any conversation of the folder. Without an id, the receipt is that of the
+    last compaction of the conversation.
     """
     ledger = await folder_ledger(client, params.workspace_folder)
     stored_receipt = await client.read(
@@ -95,7 +97,7 @@ async def receipt(client: "Connection", params: protocol.ReceiptParams) -> proto
 
 
 async def search(client: "Connection", params: protocol.SearchParams) -> protocol.SearchResult:
-    """Messages that contain all words, best first, in the conversations of one folder or of all.
+    """Find messages that contain all words, best first, in the conversations of one folder or of all.
 
     Compacted and cleared messages are also found. The search ignores case and accents.
     """
@@ -126,7 +128,9 @@ async def search(client: "Connection", params: protocol.SearchParams) -> protoco
 
 
 async def ledger_of(client: "Connection", uri: str | None) -> "FolderLedger":
-    """The ledger of the folder that a URI is in, or of all."""
+    """Return the ledger of the folder that contains the URI. Without a URI, return one that can read all
+    folders.
+    """
     if uri is not None:
         return await folder_ledger(client, uri)
     return await client.daemon.ledgers.of(await _some_snapshot(client))
@@ -206,12 +210,12 @@ def _info(session: "Session") -> protocol.SessionInfo:
 
 
 def uris_of(client: "Connection") -> dict[str, str]:
-    """The URIs of this window's folders, by their names in the ledger."""
+    """Return the URIs of this window's folders, by the folders' names in the ledger."""
     return {folder.ledger.workspace: folder.uri for folder in client.folders if folder.ledger is not None}
 
 
 def uri_of(workspace: str, uris: Mapping[str, str]) -> str:
-    """The URI of a folder of the ledger."""
+    """Return the URI of a folder by its name in the ledger, as the window spells it if the folder is open."""
     return uris.get(workspace) or convert.path_to_uri(workspace)
 
 

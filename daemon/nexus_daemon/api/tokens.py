@@ -1,4 +1,4 @@
-"""`nexus/tokens/count`: texts and files → exact counts or labelled estimates."""
+"""Answer `nexus/tokens/count`: exact counts or labelled estimates of texts and files."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
@@ -26,7 +26,7 @@ async def count(client: "Connection", params: protocol.CountParams) -> protocol.
 def count_texts(
     params: protocol.CountParams, overlays: Mapping[str, str], position_encoding: str
 ) -> protocol.CountResult:
-    """Count each text, then each URI's text; an open document's unsaved text wins over the disk.
+    """Count each text, then each URI's text. An open document's unsaved text wins over the disk.
 
     A file that is not UTF-8 is counted as far as it can be decoded: the count is inexact, and a problem
     reports it.
@@ -51,7 +51,7 @@ def count_texts(
 
 
 def not_utf8(file_read: files.FileRead) -> list[Problem]:
-    """The problems that mark a file's text as a guess at its bytes."""
+    """Return the problems that say that a file's text is a guess at its bytes."""
     return [problem for problem in file_read.problems if problem.code == "layer.encoding"]
 
 

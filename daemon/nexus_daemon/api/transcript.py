@@ -1,4 +1,4 @@
-"""`nexus/session/transcript`: a page of a conversation as people read it, with what each message costs.
+"""Answer `nexus/session/transcript`: a page of a conversation for people, with what each message costs.
 
 1. The counter of the folder's model counts each message, unless the ledger has that counter's figure or an
    earlier page counted it. A message longer than MOST_COUNTED keeps the ledger's count, as an estimate.
@@ -51,7 +51,7 @@ Counts = dict[tuple[str, str, int], int]
 
 
 def page(scope: SessionScope, params: protocol.TranscriptParams) -> protocol.TranscriptResult:
-    """Read the page; call it in a worker thread."""
+    """Read the page that `params` select. Call it in a worker thread."""
     scope.follow()
     conversation, snapshot = scope.conversation, scope.snapshot
     options = next_request.options_beside(snapshot, conversation, scope.ledger)
@@ -86,7 +86,10 @@ def page(scope: SessionScope, params: protocol.TranscriptParams) -> protocol.Tra
 def page_of(
     excerpt: Excerpt, session: str, counter: TokenCounter, counts: Counts
 ) -> protocol.TranscriptResult:
-    """The page without what the next request sends. `counts` has earlier counts, and gets the new ones."""
+    """Build the page without the parts that say what the next request sends.
+
+    `counts` holds the counts of earlier pages; the new ones are added to it.
+    """
     covered: dict[str, str] = {}
     return protocol.TranscriptResult(
         session=session,

@@ -1,4 +1,4 @@
-"""`nexus/view/*`: which views of a folder are in use, and which is shown first."""
+"""Answer `nexus/view/*`: which views of a folder are in use, and which is shown first."""
 
 from typing import TYPE_CHECKING
 
@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
 
 async def list_views(client: "Connection", params: protocol.FolderParams) -> protocol.ViewListResult:
-    """Nexus's own chat and the assistants in a folder: which are in use, why, and which to show first."""
+    """List Nexus's own chat and the assistants in a folder: which are in use, why, and which to show
+    first.
+    """
     folder, inputs = client.folders.at(params.workspace_folder), client.folders.load_inputs
     snapshot = await resolve.snapshot_of(client, folder, None)
     surroundings = Surroundings(folder.path, inputs.user_home, inputs.environ)

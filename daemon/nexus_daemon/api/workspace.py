@@ -1,4 +1,4 @@
-"""`nexus/workspace/*`: write templates into a folder."""
+"""Answer `nexus/workspace/*`: write templates into a folder."""
 
 from typing import TYPE_CHECKING
 

@@ -1,1 +1,1 @@
-"""Other assistants: what their hooks ask, and how their settings are written."""
+"""Answer the hooks of other assistants, and write their settings."""

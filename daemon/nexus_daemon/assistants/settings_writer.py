@@ -1,10 +1,11 @@
-"""Writes a settings file of another program, and the records that undo it.
+"""Write a settings file of another program, and the records that undo it.
 
-1. A file is replaced as a whole, by another one of the same directory, with its permissions and owner. A link
-   stays: the file that it leads to is replaced.
-2. A file that is not as it was in the preview is not overwritten.
-3. The records are in `setup.json` in the state directory. A record is there before its file is written, and
-   goes after the file was written without its entries: what a crash leaves between can be undone.
+1. A file is replaced as a whole, by a new file of the same directory, with the old one's permissions and
+   owner. A link stays: the file that it leads to is replaced.
+2. If the file has changed since the preview, it is not overwritten.
+3. The records are in `setup.json` in the state directory. A record is stored before its file is written, and
+   is removed after the file was written without the entries of Nexus. So a crash between the two steps can be
+   undone.
 """
 
 import contextlib
@@ -29,7 +30,9 @@ _MOST_RECORDS = 1_000
 
 
 def read_settings(path: str) -> tuple[str, bytes | None]:
-    """Return a settings file's real path and bytes, None without a file. SettingsError if unreadable."""
+    """Return a settings file's real path and its bytes, or None without a file. SettingsError if it is
+    unreadable.
+    """
     real = files.real_path(path)
     file_read = files.read_bytes(real, limit=LARGEST)
     if file_read.status == "missing":
@@ -41,7 +44,7 @@ def read_settings(path: str) -> tuple[str, bytes | None]:
 
 
 def missing_directories(real: str) -> tuple[str, ...]:
-    """The directories above a file that are not there, the innermost first."""
+    """Return the directories above a file that do not exist, the innermost first."""
     directories = []
     directory = os.path.dirname(real)
     while directory != os.path.dirname(directory) and not os.path.lexists(directory):
@@ -51,7 +54,7 @@ def missing_directories(real: str) -> tuple[str, ...]:
 
 
 def write_change(change: SettingsChange) -> None:
-    """Write a change; SettingsError if the file is another one by now, or cannot be written."""
+    """Write a change. SettingsError if the file has changed since the preview, or cannot be written."""
     try:
         if change.after is None:
             _check_unchanged(change)
@@ -122,13 +125,13 @@ def _remove(change: SettingsChange) -> None:
 
 
 class SetupRecords:
-    """The records of all files, by real path."""
+    """The records of all settings files that setup has written, by the files' real paths."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self.path = os.path.join(state_directory(environ), NAME)
 
     def read(self) -> dict[str, FileRecord]:
-        """All records; SettingsError if there is a file that is not what setup writes."""
+        """Read all records. SettingsError if the file of records is not in the form that setup writes."""
         file_read = files.read_bytes(self.path, limit=LARGEST)
         if file_read.status == "missing":
             return {}
@@ -141,7 +144,7 @@ class SetupRecords:
             ) from error
 
     def put(self, records: Sequence[tuple[str, FileRecord | None]]) -> None:
-        """Set records, or with None remove them."""
+        """Store records, given as (real path, record). A record of None removes the stored one."""
         stored_records = self.read()
         for real, record in records:
             stored_records.pop(real, None)

@@ -1,4 +1,4 @@
-"""Editor features, a module for each: pure functions of a snapshot."""
+"""Compute editor features, one per module: pure functions of a snapshot."""
 
 from typing import TYPE_CHECKING
 

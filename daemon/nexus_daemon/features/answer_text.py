@@ -1,4 +1,4 @@
-"""Markdown of the answers of `nexus/explain`, for a hover."""
+"""Render the answers of `nexus/explain` as Markdown, for a hover."""
 
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -19,7 +19,9 @@ Shorten = Callable[[str], str]
 
 
 def answers_text(answers: Sequence[ExplainAnswer], shorten: Shorten) -> str:
-    """The answers of several views, each under its name."""
+    """Render the answers of several views, each under its name. `shorten` turns a URI into a path for
+    people.
+    """
     return "\n\n---\n\n".join("\n\n".join(_blocks(answer, shorten)) for answer in answers)
 
 
@@ -47,12 +49,12 @@ def _row(link: ExplainLink, shorten: Shorten) -> str:
 
 
 def as_json(value: object) -> str:
-    """A value as it is written in a settings file."""
+    """Return a value as it is written in a settings file (JSON)."""
     return msgspec.json.encode(value).decode()
 
 
 def code(text: str) -> str:
-    """A text on one line as Markdown code, shortened if it is long."""
+    """Render a text on one line as Markdown code, shortened if it is long."""
     text = visible_line(text)
     text = text if len(text) <= LONGEST_VALUE else f"{text[:LONGEST_VALUE]} …"
     fence = "``" if "`" in text else "`"
@@ -72,6 +74,6 @@ def _escaped_words(text: str) -> str:
 
 
 def plain(text: str) -> str:
-    """A Markdown text of this module without its marks."""
+    """Remove the Markdown marks from a text that this module has made."""
     text = _BOLD.sub(r"\1", _LINK.sub(r"\1", text)).replace("`", "").replace("\n\n---\n\n", "\n\n")
     return _ESCAPE.sub(r"\1", text)

@@ -1,4 +1,6 @@
-"""Quick fixes: the fix of each problem at the cursor, and the edits that make Nexus read an unread file."""
+"""Offer quick fixes: the fix of each problem at the cursor, and the edits that make Nexus read an unread
+file.
+"""
 
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
 def code_actions(
     snapshot: "Snapshot", path: str, span: Span, *, locate: Locator, editing: Editing
 ) -> list[dict[str, Any]]:
-    """Return the quick fixes of what Nexus finds at a place of a file."""
+    """Return the quick fixes at a span of a file that Nexus's own problems have."""
     return [
         *fix_actions(snapshot.problems, path, span, locate=locate, editing=editing, minders={}),
         *unread_actions(snapshot, path, locate=locate, editing=editing),
@@ -35,11 +37,11 @@ def fix_actions(
 ) -> list[dict[str, Any]]:
     """Return a quick fix for each problem whose span or edits touch `span`.
 
-    It is preferred, so that an editor applies it on one key, unless it writes prose that other assistants
-    read, too.
+    The fix is marked as preferred, so that an editor applies it on one key, unless it writes prose that other
+    assistants read, too.
 
-    The edits count because an editor with its own JSON errors may report one where Nexus would edit: an
-    unclosed bracket at the end of the file.
+    The edits count because an editor that reports JSON errors itself may report one where Nexus would edit:
+    an unclosed bracket at the end of the file.
     """
     return [
         {
@@ -59,7 +61,7 @@ def unread_actions(
 ) -> Iterator[dict[str, Any]]:
     """Offer the edits that make Nexus read an unread file, wherever the cursor is.
 
-    That is a choice, and never preferred.
+    The action is never marked as preferred, since the user has to choose it.
     """
     skipped = next((unread_file for unread_file in snapshot.layers.unread if unread_file.path == path), None)
     if skipped is None or skipped.remedy is None:

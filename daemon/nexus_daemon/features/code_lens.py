@@ -1,17 +1,17 @@
-"""LSP code lenses: the cost in Nexus's own prompt of an instruction file, its headings and its imports.
+"""Show code lenses: the cost in Nexus's own prompt of an instruction file, its headings and its imports.
 
 What other assistants do with the file is in `reader_lens`.
 
 1. The first line shows the file's tokens with its imports, its share of what a request may take, and when it
-   is sent, or why it is not: the cause in the title, what would change it in the tooltip. The figures are
-   sums of those of `nexus/context/layers`.
-2. A heading shows the tokens of its part of the prompt with its imports, an import those that it adds; their
-   sum never exceeds that of the file (`prompt.token_attribution`). For the text of a skill, and for a file
-   that is not sent, only the text itself is counted.
+   is sent. If the file is not sent, the title says why, and the tooltip says what would change it. The
+   figures are sums of those of `nexus/context/layers`.
+2. A heading shows the tokens of its part of the prompt with its imports. An import shows the tokens that it
+   adds. The sum of these never exceeds the file's tokens (`prompt.token_attribution`). For the text of a
+   skill, and for a file that is not sent, only the text itself is counted.
 3. Estimates begin with `≈`.
-4. The command of a lens, `nexus.showInContext`, shows what is counted; it is the client's, or else the
-   server's (`api.editor_answers`). Its argument has the range in the file and, if the prompt contains it,
-   that in the prompt.
+4. The command of a lens, `nexus.showInContext`, shows the text that is counted. The client runs it, or else
+   the server (`api.editor_answers`). Its argument has the range in the file and, if the prompt contains the
+   text, the range in the prompt.
 
 The first count of a long text is slow: call this in a worker thread.
 """
@@ -78,10 +78,10 @@ def code_lenses(
     agent: str | None = None,
     is_live: bool = True,
 ) -> list[dict[str, Any]]:
-    """Return the lenses of one file; none if the file cannot be part of the prompt.
+    """Return the lenses of one file. Empty if the file cannot be part of the prompt.
 
-    `folder` is the URI of the snapshot's folder, `agent` names its agent. `is_live`: clients can request
-    that prompt; they cannot request the prompt of an agent that is not running.
+    `folder` is the URI of the snapshot's folder, `agent` names its agent. `is_live` says that clients can
+    request the agent's prompt; they cannot request that of an agent that is not running.
     """
     locate = Locator(snapshot.layers, encoding)
     lenses: list[dict[str, Any]] = []
@@ -244,12 +244,12 @@ def _below_reason(snapshot: "Snapshot", path: str) -> _Reason | None:
 
 
 def tokens_text(tokens: int, counter: TokenCounter) -> str:
-    """Format a number of tokens for people."""
+    """Format a number of tokens for people: `1,200 tokens`, with `≈` before an estimate."""
     return f"{'' if counter.exact else '≈ '}{tokens:,} token{'' if tokens == 1 else 's'}"
 
 
 def share_text(tokens: int, available: int, sign: str = "") -> str:
-    """The share of tokens in what a request may take: `0.3 % of 198k`; `sign` marks an estimate."""
+    """Format the share of tokens in what a request may take: `0.3 % of 198k`. `sign` marks an estimate."""
     share = 100 * tokens / available if available else 100
     percent = f"{share:.1f} %" if share >= 0.05 or not tokens else "< 0.1 %"
     return f"{percent} of {sign}{_short(available)}"

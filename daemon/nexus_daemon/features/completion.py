@@ -1,8 +1,8 @@
-"""Completion items: keys and values of a settings file, paths of imports, fields of front matter.
+"""Build completion items: keys and values of a settings file, paths of imports, fields of front matter.
 
-1. An item replaces what is written at the cursor, quotes included. A key comes with its colon unless one
-   follows, and with a comma where another key follows.
-2. Of a key that has one kind of value, the client gets a snippet of that, if it takes snippets.
+1. An item replaces what is written at the cursor, quotes included. A key is inserted with a colon unless one
+   follows, and with a comma if another key follows.
+2. If a key has only one kind of value, clients that take snippets get a snippet of that value.
 """
 
 import re
@@ -26,9 +26,10 @@ _MEMBER = re.compile(r'\s*["{\[\w-]')
 
 
 class Suggestion(NamedTuple):
-    """A completion: the text that the editor shows, and the text that it inserts (`""`: the same).
+    """A completion: the text that the editor shows, and the text that it inserts (`label` if `new_text` is
+    empty).
 
-    `detail` is said beside it, `text` below, in Markdown.
+    `detail` is shown beside the label, `text` below it, in Markdown.
     """
 
     label: str
@@ -39,7 +40,7 @@ class Suggestion(NamedTuple):
 
 
 class ClientForm(NamedTuple):
-    """What a client takes in items: snippets, and Markdown as documentation."""
+    """What a client can show in items: snippets, and Markdown as documentation."""
 
     has_snippets: bool = False
     has_markdown: bool = False
@@ -48,7 +49,7 @@ class ClientForm(NamedTuple):
 def key_items(
     document: OpenDocument, cursor: CursorPlace, keys: Iterable[SettingKey], *, form: ClientForm
 ) -> list[dict[str, Any]]:
-    """Return the items of the keys that the object at the cursor lacks."""
+    """Return the items of the keys that the object at the cursor does not have yet."""
     missing_keys = [key for key in keys if key.name not in cursor.names]
     unique = {key.name: key for key in reversed(missing_keys)}  # of several with a name the first
     suggestions = [
@@ -63,7 +64,7 @@ def key_items(
 def value_items(
     document: OpenDocument, span: Span, suggestions: Iterable[Suggestion], *, form: ClientForm
 ) -> list[dict[str, Any]]:
-    """Return the items of texts that replace a span, in this order."""
+    """Return the items of texts that replace a span, in the given order, at most MOST_ITEMS."""
     return [
         {**_item(document, span, suggestion, form=form), "sortText": f"{number:04}"}
         for number, suggestion in zip(range(MOST_ITEMS), suggestions, strict=False)

@@ -1,7 +1,7 @@
-"""Links and definitions of a context: each of its fragments leads to its source.
+"""Link the text of a context to its sources: definitions and document links of each fragment.
 
-1. Of a fragment that is its source's text, each line leads to its own line there; any other fragment leads to
-   where its source begins.
+1. If a fragment is its source's text unchanged, each line leads to the same line of the source. Any other
+   fragment leads to the beginning of its source.
 2. The first line of a fragment that is not blank is a link. Its target ends with `#L` and line and character,
    counted from 1, as editors read them.
 """
@@ -17,12 +17,14 @@ from nexus_daemon.protocol.shapes import Location, Position, Range
 
 
 def context_links(preview: Preview, encoding: str) -> list[dict[str, Any]]:
-    """Return the links of a context, in the order of its text; positions are in an encoding of LSP."""
+    """Return the links of a context, in the order of its text. Positions are in the LSP encoding
+    `encoding`.
+    """
     return list(_links(preview, encoding))
 
 
 def context_definition(preview: Preview, position: Position) -> list[Location]:
-    """Return where the text at a position comes from; nothing for Nexus's own text."""
+    """Return the source of the text at a position. Empty for Nexus's own text."""
     cursor_order = _order(position)
     for fragment in preview.fragments:
         if _order(fragment.range.start) <= cursor_order < _order(fragment.range.end):

@@ -1,4 +1,4 @@
-"""Problems of one file as LSP diagnostics."""
+"""Turn the problems of one file into LSP diagnostics."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -17,5 +17,5 @@ def diagnostics(problems: Iterable[Problem], locate: Locator, minders: Minders) 
 
 
 def source_of(problem: Problem, minders: Minders) -> str:
-    """Name the programs that have a problem by their titles, else Nexus."""
+    """Name the programs that report a problem, by their titles. If `minders` has none for it, it is Nexus."""
     return ", ".join(minders.get(problem, ())) or SOURCE

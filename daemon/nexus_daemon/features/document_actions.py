@@ -1,4 +1,4 @@
-"""Actions at a heading and at an import without a file: each is a whole edit."""
+"""Offer actions at a heading, and at an import whose file does not exist: each is a whole edit."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -17,7 +17,7 @@ _NO_NAME = re.compile(r"[^a-z0-9]+")
 
 
 class LostImport(NamedTuple):
-    """An import without a file: its place, the path that it names, and files that may be meant."""
+    """An import whose file does not exist: its span, the path that it names, and files that may be meant."""
 
     span: Span
     target: str
@@ -25,16 +25,19 @@ class LostImport(NamedTuple):
 
 
 def skill_name(title: str) -> str:
-    """The name of a skill for a heading: small letters, digits and hyphens; empty if there are none."""
+    """Return a skill's name for a heading: lowercase letters, digits and hyphens. Empty if the heading has
+    none.
+    """
     return _NO_NAME.sub("-", title.casefold()).strip("-")[:LONGEST_NAME].strip("-")
 
 
 def skill_action(
     document: OpenDocument, heading: Heading, path: str, *, saved: str, editing: Editing
 ) -> dict[str, Any] | None:
-    """Move the section of a heading into a new skill at a path; `saved` are its tokens, for people.
+    """Build the action that moves the section of a heading into a new skill at `path`. None if no file can be
+    created.
 
-    None for a client that cannot create files.
+    `saved` is the text that says how many tokens this saves.
     """
     if not editing.creates:
         return None
@@ -53,7 +56,7 @@ def skill_action(
 def lost_import_actions(
     document: OpenDocument, lost: LostImport, *, editing: Editing
 ) -> Iterator[dict[str, Any]]:
-    """Import the nearest file instead, or create the one that is missing."""
+    """Offer to import one of the nearest files instead, and to create the missing file."""
     directory = document.path.rpartition("/")[0]
     for path in lost.nearest:
         name = relpath(path, directory).replace(" ", "\\ ")

@@ -1,6 +1,6 @@
-"""Edits of files as a client takes them.
+"""Build edits of files in the form that a client takes.
 
-The user sees an edit outside of the folder first; a client that cannot ask leaves that file as it is.
+The user confirms an edit of a file outside of the folder. A client that cannot ask leaves that file as it is.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -13,10 +13,11 @@ OUTSIDE = "outside"
 
 
 class Editing(NamedTuple):
-    """How a client takes edits: whether it can create files, and whether with versions of documents.
+    """How a client takes edits: `creates` whether it can create files, `is_versioned` whether edits name
+    versions.
 
-    `asks`: it can ask the user about an edit first. `uris` and `versions` are those of its open documents, by
-    path.
+    `asks` says that it can ask the user about an edit first. `uris` and `versions` are those of its open
+    documents, by path.
     """
 
     creates: bool = False
@@ -29,7 +30,10 @@ class Editing(NamedTuple):
 def workspace_edit(
     edits: Mapping[str, Iterable[Edit]], new_paths: Collection[str], locate: Locator, editing: Editing
 ) -> dict[str, Any]:
-    """The edits of files; `new_paths` are created. An open document is named as the client spells it."""
+    """Build the edit of several files (path → edits). `new_paths` are created.
+
+    An open document is named by the URI that the client uses for it.
+    """
     uris = {path: editing.uris.get(path) or locate.uri(path) for path in edits}
     changes = {uris[path]: _text_edits(path, file_edits, locate) for path, file_edits in edits.items()}
     if not new_paths and not editing.is_versioned:
@@ -50,7 +54,10 @@ def workspace_edit(
 def edit_of_folder(
     edits: Mapping[str, Iterable[Edit]], folder: str, locate: Locator, editing: Editing
 ) -> dict[str, Any]:
-    """The edits of files around a folder; those of other files wait for the user's word, or are left out."""
+    """Build the edit of files around a folder. Edits of files outside of the folder need the user's consent.
+
+    If the client cannot ask for consent, these edits are left out.
+    """
     asks = editing.asks and editing.is_versioned
     included_edits = {
         path: file_edits for path, file_edits in edits.items() if asks or path.startswith(f"{folder}/")

@@ -1,4 +1,4 @@
-"""Hovers: what a key of a settings file does and which file decides, what a section or an import costs.
+"""Build hovers: what a key of a settings file does and which file decides, what a section or an import costs.
 
 Clients that show no Markdown get the same text without marks.
 """
@@ -16,9 +16,9 @@ from nexus_daemon.features.open_document import OpenDocument
 
 
 class TextReader(NamedTuple):
-    """A view that may send a text: its title, what it does with it, and its counter.
+    """A view that may send a text: its title, what it does with the text, and its counter.
 
-    `window` is what a request may take, in tokens, where that is known.
+    `window` is the number of tokens that a request may take, if it is known.
     """
 
     title: str
@@ -28,7 +28,7 @@ class TextReader(NamedTuple):
 
 
 def hover(document: OpenDocument, span: Span, text: str, *, has_markdown: bool) -> dict[str, Any] | None:
-    """Return the hover of a span with a Markdown text; None if there is nothing to say."""
+    """Return the hover of a span with a Markdown text. None if the text is empty."""
     if not text:
         return None
     contents = (
@@ -38,7 +38,7 @@ def hover(document: OpenDocument, span: Span, text: str, *, has_markdown: bool) 
 
 
 def heading_at(text: str, offset: int) -> Heading | None:
-    """The heading whose line holds an offset."""
+    """Return the heading whose line contains the offset, or None."""
     return next(
         (heading for heading in find_headings(text) if heading.line.start <= offset <= heading.line.end), None
     )
@@ -53,7 +53,8 @@ def section_text(text: str, heading: Heading, readers: Sequence[TextReader]) -> 
 def import_text(
     name: str, target: str | None, readers: Sequence[TextReader], importers: Sequence[str]
 ) -> str:
-    """Describe the cost of an import. `target` is the text of the imported file, or None.
+    """Describe the cost of an import. `target` is the text of the imported file, or None if it cannot be
+    read.
 
     `name` is the file's path for people; `importers` are the other files that import it.
     """

@@ -1,8 +1,9 @@
-"""Document links and definitions of imports: an `@path` leads to its file.
+"""Find document links and definitions of imports: an `@path` leads to its file.
 
-1. Each import of an instruction file leads there, whether or not a program may include the file: a person
+1. Each import of an instruction file is a link, whether or not a program may include the file, since a person
    may read it.
-2. An import without a file leads nowhere. The first ones of a file are looked up (`import_targets`).
+2. An import whose file does not exist leads nowhere. Only the first imports of a file are looked up
+   (`import_targets`).
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -26,7 +27,9 @@ def import_links(document: OpenDocument, *, is_file: IsFile) -> list[dict[str, A
 
 
 def import_definition(document: OpenDocument, offset: int, *, is_file: IsFile) -> list[dict[str, Any]]:
-    """Return the location of the file that the import at an offset names; none elsewhere."""
+    """Return the location of the file that the import at an offset names. Empty if there is no import or no
+    file.
+    """
     locate = document.locate
     return [
         {"uri": locate.uri(target), "range": locate.range(target, TOP)}
@@ -36,17 +39,19 @@ def import_definition(document: OpenDocument, offset: int, *, is_file: IsFile) -
 
 
 def imports_at(document: OpenDocument, offset: int) -> Iterator[tuple[Span, str]]:
-    """The import at an offset: where it is, and the absolute path that it names."""
+    """Return the imports at an offset, as (span, absolute path that it names)."""
     return ((span, target) for span, target in imports_of(document) if span.start <= offset <= span.end)
 
 
 def imports_of(document: OpenDocument) -> Iterator[tuple[Span, str]]:
-    """The imports of a document: where each is, and the absolute path that it names."""
+    """Return the imports of a document, as (span, absolute path that it names)."""
     return import_targets(document.path, document.text, document.user_home)
 
 
 def semantic_tokens(document: OpenDocument, spans: Iterable[Span]) -> list[int]:
-    """Return the data of `SemanticTokens` of the only type, for spans in the order of the text."""
+    """Encode spans, in the order of the text, as the `data` of LSP's `SemanticTokens`. All have the only
+    type.
+    """
     data, line, column = list[int](), 0, 0
     for span in spans:
         token_range = document.locate.range(document.path, span)

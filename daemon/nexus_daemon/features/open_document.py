@@ -1,4 +1,4 @@
-"""An open document, as the features of an editor see it."""
+"""Describe an open document as the features of an editor see it."""
 
 from typing import Literal, NamedTuple
 
@@ -19,10 +19,10 @@ KINDS: dict[str, Kind] = {
 
 
 class OpenDocument(NamedTuple):
-    """A document by its absolute path, with the text and the positions that its editor has.
+    """An open document by its absolute path, with the text and the positions that its editor has.
 
-    `folder` is the absolute path of the workspace folder around it, or of the client's first one; `user_home`
-    the user's directory.
+    `folder` is the absolute path of the workspace folder around it, or of the client's first folder.
+    `user_home` is the user's home directory.
     """
 
     path: str
@@ -33,5 +33,5 @@ class OpenDocument(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The text, without a byte order mark."""
+        """Return the text, without a byte order mark."""
         return self.locate.text(self.path)

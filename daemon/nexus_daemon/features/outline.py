@@ -1,7 +1,9 @@
-"""Document symbols, folds and selection ranges: the sections of a text, the keys of a settings file.
+"""Build document symbols, folds and selection ranges: the sections of a text, the keys of a settings file.
 
-1. A section is a heading with what is below it; its detail, and the text of its fold, are its tokens.
-2. Positions come from the parsed text. A text that cannot be parsed has what its parser recovered.
+1. A section is a heading with what is below it. Its tokens are the detail of its symbol and the text of its
+   fold.
+2. Positions come from the parsed text. For a text that cannot be parsed they come from what its parser
+   recovered.
 """
 
 from collections.abc import Iterator, Sequence
@@ -21,7 +23,7 @@ _STRING, _NUMBER, _BOOLEAN, _ARRAY, _OBJECT, _NULL = 15, 16, 17, 18, 19, 21  # `
 
 
 class Node(NamedTuple):
-    """A part of a document: `name` is where it is named, `span` all of it."""
+    """A part of a document. `name` is the span of its name, `span` the span of the whole part."""
 
     title: str
     kind: int
@@ -40,7 +42,7 @@ def outline(document: OpenDocument, counter: TokenCounter) -> list[Node]:
 
 
 def tokens_text(text: str, counter: TokenCounter) -> str:
-    """Return what a text costs, for people."""
+    """Format the number of tokens of a text for people: `1,200 tokens`, with `≈` before an estimate."""
     tokens = counter.count(text)
     return f"{'' if counter.exact else '≈ '}{tokens:,} token{'' if tokens == 1 else 's'}"
 
@@ -62,7 +64,7 @@ def symbols(document: OpenDocument, nodes: Sequence[Node]) -> list[dict[str, Any
 
 
 def folds(document: OpenDocument, nodes: Sequence[Node]) -> list[dict[str, Any]]:
-    """Return `FoldingRange`s of the parts of more than one line."""
+    """Return the `FoldingRange`s of all parts that have more than one line."""
     return list(_folds(document, nodes))
 
 
@@ -83,7 +85,7 @@ def _folds(document: OpenDocument, nodes: Sequence[Node]) -> Iterator[dict[str, 
 
 
 def section_hints(document: OpenDocument, nodes: Sequence[Node], span: Span) -> list[dict[str, Any]]:
-    """Return inlay hints of the sections whose headings are in a span: their tokens."""
+    """Return inlay hints with the tokens of the sections whose headings are in `span`."""
     return [
         hint(document, node.name.end, node.detail)
         for node in _flat(nodes)
@@ -92,7 +94,7 @@ def section_hints(document: OpenDocument, nodes: Sequence[Node], span: Span) -> 
 
 
 def hint(document: OpenDocument, offset: int, label: str) -> dict[str, Any]:
-    """Return an inlay hint behind an offset."""
+    """Return an inlay hint that is shown after the character at an offset."""
     position = document.locate.range(document.path, Span(offset, offset)).start
     return {"position": position, "label": label, "paddingLeft": True}
 
@@ -104,7 +106,7 @@ def _flat(nodes: Sequence[Node]) -> Iterator[Node]:
 
 
 def selection_range(document: OpenDocument, nodes: Sequence[Node], offset: int) -> dict[str, Any]:
-    """Return the ranges around an offset, from its line outwards."""
+    """Return the nested ranges around an offset, the line first."""
     locate, path, text = document.locate, document.path, document.text
     chain = [Span(0, len(text))]
     while True:

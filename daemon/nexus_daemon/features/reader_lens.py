@@ -1,10 +1,10 @@
-"""LSP code lenses: what each assistant in use does with an instruction file, one each on its first line.
+"""Show code lenses on the first line of an instruction file: what each assistant in use does with the file.
 
-1. A file that is sent shows its tokens, and their share of the window of the assistant's model; one that is
-   cut, where; one that is sent later, when; one that is not read, why. The tooltip has the whole reason, and
-   which model's window that is.
-2. The command is that of `code_lens`; its argument names the assistant. `prompt` is a range of the text of
-   `nexus/context/preview` for that assistant.
+1. If the file is sent, the lens shows its tokens, and their share of the window of the assistant's model. If
+   the file is cut, it shows where; if it is sent later, when; if it is not read, why. The tooltip has the
+   whole reason, and the model whose window it is.
+2. The command is the one of `code_lens`; its argument names the assistant. Its `prompt` is a range in the
+   text of `nexus/context/preview` for that assistant.
 """
 
 from collections.abc import Iterator, Sequence
@@ -23,7 +23,9 @@ LONGEST_REASON = 70  # characters of a reason in a title; the tooltip has all of
 
 
 class RequestRoom(NamedTuple):
-    """What a request to a model may take, in tokens; `source` says in a sentence which model, and why."""
+    """The tokens that a request to a model may take. `source` is a sentence that names the model, and why it
+    is used.
+    """
 
     tokens: int
     source: str
@@ -32,8 +34,8 @@ class RequestRoom(NamedTuple):
 class FileReader(NamedTuple):
     """An assistant and what it does with a file.
 
-    `room` is None where the window of its model is not known. `preview` is the text that it sends. `change`
-    is what the unsaved text adds to the tokens of the saved one.
+    `room` is None if the window of its model is not known. `preview` is the text that it sends. `change` is
+    the number of tokens that the unsaved text adds to those of the saved file.
     """
 
     profile: Profile
@@ -46,7 +48,7 @@ class FileReader(NamedTuple):
 def reader_lenses(
     readers: Sequence[FileReader], path: str, locate: Locator, *, folder: str
 ) -> list[dict[str, Any]]:
-    """Return the lenses of one file, in the order of the readers; `folder` is the URI of the folder."""
+    """Return the lenses of one file, in the order of `readers`. `folder` is the URI of the folder."""
     return list(_lenses(readers, path, locate, folder))
 
 

@@ -1,4 +1,6 @@
-"""Edits that follow a rename: of an MCP server in all settings, of a file in the imports that name it."""
+"""Build the edits that follow a rename: of an MCP server in all settings, of a file in the imports that name
+it.
+"""
 
 import os.path
 from collections.abc import Iterable, Iterator, Mapping
@@ -9,7 +11,7 @@ from nexus_context.folder.prompt.imports import import_targets
 
 
 def server_edits(uses: Iterable[ServerUse], new_name: str) -> dict[str, list[Edit]]:
-    """Return the edits that give a server another name, by path."""
+    """Return the edits that give a server another name, as path → edits."""
     edits: dict[str, list[Edit]] = {}
     for use in uses:
         edits.setdefault(use.path, []).append(Edit(use.span, new_name))
@@ -17,10 +19,10 @@ def server_edits(uses: Iterable[ServerUse], new_name: str) -> dict[str, list[Edi
 
 
 def import_edits(texts: Mapping[str, str], moves: Mapping[str, str], user_home: str) -> dict[str, list[Edit]]:
-    """Return the edits of imports when files and directories move, by the path of the importing file.
+    """Return the edits of imports when files and directories move, as path of the importing file → edits.
 
-    `texts` are those of the importing files, `moves` the new paths by the old ones. In a file that moves
-    itself, its imports are written from where it goes to.
+    `texts` maps the paths of importing files to their texts, `moves` the old paths to the new ones. If an
+    importing file moves itself, its relative imports are rewritten for its new directory.
     """
     edits: dict[str, list[Edit]] = {}
     for path, text in texts.items():

@@ -1,13 +1,13 @@
-"""LSP code lenses: the state and the cost of each MCP server of a file, and what the user can do next.
+"""Show code lenses of each MCP server in a file: its state, its cost, and what the user can do next.
 
 1. The first lens of a server shows its state, and its tools with their tokens in every request. Nothing is
    started for it: the tools of a server that does not run are those that it offered last.
-2. The second is what to do next: `Approve…`, `Start`, `Stop`, `Show what changed` or `Show log`.
-3. A server that another file overrides only says so.
-4. Before those, each program in use that takes the server from the file has a lens: whether it starts there,
-   and its tools' tokens as far as Nexus has seen them.
-5. The command of a lens, `nexus.showServer`, is the client's, or else the server's (`api.server_answers`).
-   Its argument names the server and the action; without an action, the server is described.
+2. The second lens offers the next step: `Approve…`, `Start`, `Stop`, `Show what changed` or `Show log`.
+3. A server that another file overrides only has a lens that says so.
+4. Before those, each program in use that takes the server from the file has a lens. It shows whether the
+   server starts there, and the tokens of its tools if Nexus has seen them.
+5. The client runs the command of a lens, `nexus.showServer`, or else the server (`api.server_answers`). Its
+   argument names the server and the action; without an action, the server is described.
 """
 
 from collections.abc import Sequence
@@ -44,7 +44,9 @@ class ProgramServer(NamedTuple):
 
 
 def program_lenses(servers: Sequence[ProgramServer], path: str, locate: Locator) -> list[dict[str, Any]]:
-    """Return a lens for each server of a file and program: whether it starts, and what its tools cost."""
+    """Return a lens for each server of a file and each program: whether it starts, and what its tools
+    cost.
+    """
     lenses = []
     for program_server in servers:
         title = f"{program_server.title}: {STARTS[program_server.server.start]}"
@@ -67,7 +69,7 @@ def server_lenses(
 ) -> list[dict[str, Any]]:
     """Return the lenses of one file.
 
-    `folder` is the URI of the snapshot's folder, `servers` are those in force there.
+    `folder` is the URI of the snapshot's folder, `servers` are the servers in force in that folder.
     """
     locate = Locator(snapshot.layers, encoding)
     by_name = {server.name: server for server in servers}

@@ -1,4 +1,4 @@
-"""What is said of an MCP server to people: its state, what it would start, and what it offers now.
+"""Describe an MCP server to people: its state, what it would start, and what it offers now.
 
 Names, commands and descriptions come from files and servers: control characters in them are made visible.
 """
@@ -23,7 +23,10 @@ _MARKS = {"kept": "{}", "removed": "[-{}-]", "added": "{{+{}+}}"}
 
 
 def state_text(server: ServerInfo) -> str:
-    """`ready · 12 tools · ≈ 3,400 tokens`: of a server that never ran, the state alone."""
+    """Format the state and cost of a server: `ready · 12 tools · ≈ 3,400 tokens`.
+
+    For a server that never ran, this is the state alone.
+    """
     parts = [STATES.get(server.state, server.state)]
     if server.pin is not None:
         parts.append(tools_text(server))
@@ -31,7 +34,7 @@ def state_text(server: ServerInfo) -> str:
 
 
 def tools_text(server: ServerInfo) -> str:
-    """`12 tools · ≈ 3,400 tokens`."""
+    """Format the number and cost of a server's tools: `12 tools · ≈ 3,400 tokens`."""
     number, sign = len(server.tools), "" if server.exact else "≈ "
     tools = f"{number:,} tool{'' if number == 1 else 's'}"
     return f"{tools} · {sign}{server.tokens:,} token{'' if server.tokens == 1 else 's'}"

@@ -1,7 +1,7 @@
-"""Document links of settings: a value that names a file leads there.
+"""Link settings to files: a value that names a file leads to it.
 
-A path is relative to the directory of the file, or to the one above a directory of settings (`.claude`);
-`~/` is the home. Only files that exist are links.
+A path is relative to the directory of the settings file, or to the parent of a settings directory
+(`.claude`). `~/` is the home directory. Only files that exist are linked.
 """
 
 from collections.abc import Callable, Iterator

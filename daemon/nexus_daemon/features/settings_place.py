@@ -1,4 +1,4 @@
-"""What a position in a settings file stands for: a key with its path, or a value."""
+"""Find what a position in a settings file stands for: a key with its path, or a value."""
 
 from collections.abc import Sequence
 from itertools import takewhile
@@ -19,12 +19,14 @@ class SettingsPlace(NamedTuple):
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """The path down to a list."""
+        """Return the path up to the first list: the keys before any list index."""
         return tuple(takewhile(lambda step: isinstance(step, str), self.path))  # type: ignore[arg-type]
 
 
 def place_at(document: OpenDocument, offset: int) -> SettingsPlace | None:
-    """The key or the plain value at an offset; None between them, and in text that cannot be read."""
+    """Return the key or the plain value at an offset. None between them, and in a text that cannot be
+    parsed.
+    """
     parsed = parse(document)
     if parsed is None:
         return None
@@ -39,7 +41,7 @@ def place_at(document: OpenDocument, offset: int) -> SettingsPlace | None:
 
 
 def parse(document: OpenDocument) -> JsonDocument | TomlDocument | None:
-    """The parsed text of a settings file; None for a TOML text that does not parse."""
+    """Parse the text of a settings file. None for a TOML text that is not valid."""
     if document.kind == "json":
         return jsontext.parse(document.path, document.text)
     parsed = TomlDocument(document.path, document.text)

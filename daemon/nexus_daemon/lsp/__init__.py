@@ -1,1 +1,1 @@
-"""One client: its features, its messages in and out, its life. Entry: `stdio.serve_stdio`."""
+"""Serve one client: its features, its messages in and out, its life. Entry: `stdio.serve_stdio`."""

@@ -1,4 +1,4 @@
-"""What a client says of itself in `initialize`, as far as Nexus depends on it."""
+"""Read what a client says about itself in `initialize`, as far as Nexus depends on it."""
 
 import msgspec
 
@@ -7,16 +7,17 @@ from nexus_daemon.lsp.lsp_types import DEFAULT_ENCODING, InitializeParams
 
 
 class ClientCapabilities(msgspec.Struct, frozen=True, kw_only=True):
-    """What a client can do and wants; by default nothing beyond LSP.
+    """What a client can do and wants. By default, it can do nothing beyond what LSP requires.
 
     `has_model`: it answers `nexus/model/complete`. `wants_assistant_sessions`: it takes
-    `nexus/assistant/didChange`. `is_ours`: it knows Nexus, and shows what our commands answer.
-    `shows_documents`: it opens a document for us. Of edits it takes those that create files
-    (`creates_files`), and those that name the versions of documents (`takes_versions`). `refreshes_lenses`:
-    it requests its lenses again when it is asked to. `shows_markdown`: it does so in hovers.
-    `takes_snippets`: its completion does. `asks_about_edits`: it shows an edit first where that says so.
-    `reads_contents`: it requests the content of virtual documents; `registers_contents`: once it is asked to.
-    `pulls_diagnostics`: it requests them, and none are published; `refreshes_diagnostics`: again, when asked.
+    `nexus/assistant/didChange`. `is_ours`: it knows Nexus, and shows the answers of our commands itself.
+    `shows_documents`: it opens a document when the daemon asks. `creates_files`: it takes edits that create
+    files. `takes_versions`: it takes edits that name the versions of documents. `asks_about_edits`: it asks
+    the user before an edit that says so. `refreshes_lenses` and `refreshes_diagnostics`: it requests its
+    lenses or its diagnostics again when the daemon asks. `shows_markdown`: its hovers show Markdown.
+    `takes_snippets`: its completion takes snippets. `reads_contents`: it requests the content of virtual
+    documents. `registers_contents`: it does so once the daemon registers it. `pulls_diagnostics`: it requests
+    diagnostics, so none are published.
     """
 
     position_encoding: str = DEFAULT_ENCODING

@@ -1,6 +1,7 @@
-"""Log records for clients: `window/logMessage`, and `$/logTrace` where a client has asked for everything.
+"""Send log records to clients: `window/logMessage`, and `$/logTrace` to a client that has asked for all
+records.
 
-1. A warning goes to the client that it concerns (`serving`), and to all if it concerns the daemon.
+1. A warning goes to the client that it concerns (`serving`), and to all clients if it concerns the daemon.
 2. Records below a warning go as `$/logTrace` to the clients that have set `$/setTrace` to `verbose`.
 3. Tracebacks, which may contain text of the user's files, are not sent.
 """
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class ClientLog(logging.Handler):
-    """The log of all clients of this process."""
+    """The log handler that sends records to all clients of this process."""
 
     def __init__(self) -> None:
         super().__init__(logging.DEBUG)
@@ -44,7 +45,7 @@ _verbose: set["NexusServer"] = set()
 
 
 def join(server: "NexusServer") -> None:
-    """Send a client what is logged, once it is initialized."""
+    """Send log records to this client from now on. It gets none before it is initialized."""
     _servers.add(server)
 
 
@@ -54,7 +55,7 @@ def leave(server: "NexusServer") -> None:
 
 
 def set_verbose(server: "NexusServer", *, is_verbose: bool) -> None:
-    """Send a client records of all levels, or warnings only."""
+    """Send a client records of all levels if `is_verbose`, else warnings only."""
     if is_verbose != (server in _verbose):
         (_verbose.add if is_verbose else _verbose.discard)(server)
         want_debug(server, is_verbose)

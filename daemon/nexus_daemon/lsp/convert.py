@@ -1,8 +1,9 @@
-"""URI ↔ path, position ↔ offset, span → range, Problem → diagnostic.
+"""Convert between LSP and Nexus: URI ↔ path, position ↔ offset, span → range, Problem → diagnostic.
 
-1. Nexus counts code points. LSP counts lines, which end only with \\n, \\r\\n or \\r, and units of the
-   negotiated position encoding: utf-8 bytes, utf-16 code units or utf-32.
-2. A character past the end of its line is clamped to the line's end, a line past the last one to the text's.
+1. Nexus counts code points. LSP counts lines, which end only with \n, \r\n or \r, and units of the negotiated
+   position encoding: utf-8 bytes, utf-16 code units or utf-32.
+2. A character past the end of its line is clamped to the line's end, a line past the last one to the text's
+   end.
 3. A position inside a character (half a surrogate pair) is clamped to the start of that character.
 """
 
@@ -27,7 +28,7 @@ COUNTED = 8  # positions in a file that are cheaper to count than an index of it
 
 
 class HasTexts(Protocol):
-    """What `Locator` needs of a snapshot: absolute path → decoded text."""
+    """The part of a snapshot that `Locator` needs: `texts`, absolute path → decoded text."""
 
     @property
     def texts(self) -> Mapping[str, str]: ...
@@ -37,10 +38,10 @@ class HasTexts(Protocol):
 
 
 def uri_to_path(uri: str, *, windows: bool = os.name == "nt") -> str | None:
-    """Return the absolute path of a file URI without a last slash; None for any other URI.
+    """Return the absolute path of a file URI, without a slash at the end. None for any other URI.
 
-    A host means a UNC path on Windows and another machine elsewhere (None). Bytes that are not UTF-8
-    become surrogates, as `os.fsdecode` makes them.
+    A host means a UNC path on Windows. Elsewhere it means another machine, and the result is None. Bytes that
+    are not UTF-8 become surrogates, as `os.fsdecode` makes them.
     """
     scheme, _, hierarchical_part = uri.partition(":")
     if scheme.lower() != "file" or not hierarchical_part.startswith("/"):
@@ -96,7 +97,10 @@ def column_units(prefix: str, encoding: str) -> int:
 
 
 def column_offset(line: str, units: int, encoding: str) -> int:
-    """Return how many code points of `line` (without its end) come before the unit `units`; clamped."""
+    """Return how many code points of `line` come before the unit `units`, at most all.
+
+    `line` has no line end.
+    """
     prefix = line[: max(units, 0)]
     if encoding == "utf-32" or prefix.isascii():
         return len(prefix)
@@ -118,7 +122,9 @@ def position_at(index: LineIndex, offset: int, encoding: str) -> Position:
 
 
 def offset_at(index: LineIndex, line: int, character: int, encoding: str) -> int:
-    """Return the code-point offset of an LSP position; see the rules above for what lies outside."""
+    """Return the code-point offset of an LSP position. Positions outside the text are clamped (rules 2 and
+    3).
+    """
     if line < 0:
         return 0
     if line >= index.count:
@@ -143,7 +149,7 @@ def range_of(index: LineIndex, span: Span, encoding: str) -> Range:
 
 
 class Texts(NamedTuple):
-    """Texts by path, for a locator; in a file without one, all positions are its start."""
+    """The texts of a locator, by path. In a file without a text, all positions are the start of the file."""
 
     texts: Mapping[str, str] = MappingProxyType({})
 
@@ -180,7 +186,7 @@ class Locator:
         return index
 
     def text(self, path: str) -> str:
-        """The text of a file; empty if the snapshot has not read it."""
+        """Return the text of a file, or an empty text if the snapshot has not read it."""
         return self._texts.get(path) or ""
 
     def offset(self, path: str, position: Position) -> int:
@@ -222,17 +228,21 @@ class Locator:
         return Location(uri=self.uri(path), range=self.range(path, span))
 
     def range_in(self, text: str, span: Span) -> Range:
-        """Return a range in a text that is not a file, such as the prompt; the last index is stored."""
+        """Return the range of a span in a text that is not a file, such as the prompt.
+
+        The line index of the last such text is kept.
+        """
         if self._other is None or self._other[0] is not text:
             self._other = (text, LineIndex(text))
         return range_of(self._other[1], span, self._encoding)
 
 
 def visible_span(text: str, span: Span) -> Span:
-    """The span, with a character for the editor to underline where it is empty and the text has one.
+    """Return the span, or for an empty span one character near it that the editor can underline.
 
-    The next character of the line, else the one before, else the nearest one before that is not a line's
-    end, else the next one.
+    The character is the next one of the line. At the end of a line it is the nearest one before that is not a
+    line end; if there is none before, the first one of the text. The span stays empty if the text has only
+    line ends.
     """
     if span.end > span.start or not text:
         return span
@@ -249,7 +259,10 @@ def visible_span(text: str, span: Span) -> Span:
 def diagnostic(
     problem: Problem, locate: Locator, *, source: str = SOURCE, data: Any = None
 ) -> dict[str, Any]:
-    """Return an LSP diagnostic of who finds it; the client may send `data` back with code actions."""
+    """Return the LSP diagnostic of a problem. `source` names the program that reports it.
+
+    The client may send `data` back with a request for code actions.
+    """
     lsp_diagnostic: dict[str, Any] = {
         "range": locate.range(problem.path, visible_span(locate.text(problem.path), problem.span)),
         "severity": int(problem.severity),

@@ -1,9 +1,9 @@
-"""Messages of one client: envelope → handler → exactly one reply.
+"""Dispatch the messages of one client: envelope → handler → exactly one reply.
 
 1. Messages are handled in the order of their arrival. A sync handler replies at once; an async one becomes a
    task, whose first step runs before the next message is handled.
-2. Every request gets exactly one reply: after an invalid message, a handler that raises or returns something
-   that is not JSON, a cancellation, or the end of the connection.
+2. Every request gets exactly one reply, also after an invalid message, a handler that raises or returns
+   something that is not JSON, a cancellation, or the end of the connection.
 3. Before `initialize` requests fail with -32002, after `shutdown` with -32600; notifications are dropped.
 4. A request without an id cannot be answered: it is ignored, with one line in the log. A notification with an
    id is answered with -32601. Neither reaches a handler.
@@ -70,7 +70,7 @@ class _Call(msgspec.Struct):
 
 
 class NexusProtocol:
-    """The dispatch of one connection, with the tables of its features and commands: name → handler."""
+    """Dispatches the messages of one connection, with the handlers of its features and commands by name."""
 
     def __init__(self, server: "NexusServer") -> None:
         self._server = server
@@ -103,7 +103,7 @@ class NexusProtocol:
         }
 
     def attach(self, link: "StreamLink") -> None:
-        """Connect to a link; called on the event loop."""
+        """Connect this protocol to a link. Call it on the event loop."""
         self._link = link
         self._loop = asyncio.get_running_loop()
         self._thread = threading.get_ident()
@@ -114,23 +114,25 @@ class NexusProtocol:
 
     @property
     def in_flight(self) -> int:
-        """Number of requests whose handlers run."""
+        """Return the number of requests whose handlers run."""
         return len(self._running)
 
     @property
     def running(self) -> list[framing.Id]:
-        """The ids of the requests whose handlers run."""
+        """Return the ids of the requests whose handlers run."""
         return [call.id for call in self._running.values()]
 
     @property
     def unread(self) -> int:
-        """Bytes that wait for the client to read them; 0 without a client."""
+        """Return the number of bytes that wait for the client to read them; 0 without a client."""
         return self._link.unread if self._thread else 0
 
     is_urgent = staticmethod(is_urgent)
 
     def receive(self, body: framing.Body) -> bool:
-        """Handle one message; return True when it started a task, whose first step should run next."""
+        """Handle one message. Return True if it started a task, whose first step should run before the next
+        message.
+        """
         if self.state == "ended":
             return False
         with serving.message_of(self._serving) as work:
@@ -348,14 +350,14 @@ class NexusProtocol:
     # ------------------------------------------------------------ to the client
 
     def notify(self, method: str, params: Any = None) -> None:
-        """Send a notification, once the client reads; from any thread."""
+        """Send a notification, or let it wait while the client does not read. Any thread may call it."""
         if threading.get_ident() == self._thread:
             self._notify(method, params)
         else:
             self._loop.call_soon_threadsafe(self._notify, method, params)
 
     def drained(self) -> None:
-        """Send waiting notifications for as long as the client reads."""
+        """Send waiting notifications as long as the client reads."""
         while not self._link.stalled and (notification := self._outbox.pop()) is not None:
             self._notify(*notification)
 
@@ -368,7 +370,7 @@ class NexusProtocol:
             self._send({"jsonrpc": "2.0", "method": method, "params": unstructure(params)})
 
     async def request(self, method: str, params: Any, result_type: Any, timeout_s: float | None) -> Any:
-        """Send a request and wait for the reply; see `NexusServer.request`."""
+        """Send a request and wait for the reply, as `NexusServer.request` describes."""
         if self.state == "ended":
             raise DisconnectedError(f"{method} was not sent: the client has gone.")
         if self._link.stalled:
@@ -398,7 +400,7 @@ class NexusProtocol:
         return initialize_result(offer, params)
 
     def adopt(self, params: lsp_types.InitializeParams) -> None:
-        """Take the parameters of `initialize`; somebody else sends the reply."""
+        """Take over the parameters of an `initialize` whose reply is sent elsewhere."""
         server = self._server
         server.client = params
         server.position_encoding = server.documents.encoding = choose_encoding(params)
@@ -425,9 +427,9 @@ class NexusProtocol:
         self._link.end(0 if clean else 1, "exit" if clean else "exit without shutdown")
 
     def close(self, waiting_bodies: Iterable[framing.Body] = ()) -> None:
-        """Reply to open requests and accept no more messages; the link calls it once.
+        """Reply to open requests and accept no more messages. The link calls it once.
 
-        `waiting` are messages that arrived and were not handled yet.
+        `waiting_bodies` are messages that arrived and were not handled yet.
         """
         running, self._running = self._running, {}
         for call in running.values():
@@ -506,13 +508,12 @@ async def _then_null(outcome: Any) -> None:
 
 
 class NexusServer:
-    """One client's server: features are registered on it, and handlers send through it.
+    """The server of one client: features are registered on it, and handlers send messages through it.
 
-    `client` is None until `initialize`; `describe_problem` makes the JSON of each problem in the data of a
-    failed request; `ended` is called once, when the connection is over, `outdated` when a module of this
-    version is gone. `only_folder` is the URI of the only
-    folder, if there is one; `show_answer` takes a command, its parameters and its outcome, which it shows and
-    returns.
+    `client` is None until `initialize`. `describe_problem` makes the JSON of each problem in the data of a
+    failed request. `ended` is called once, when the connection is over, `outdated` when a module of this
+    version is gone. `only_folder` returns the URI of the only folder, or None. `show_answer` takes a command,
+    its parameters and its outcome; it shows the outcome and returns it.
     """
 
     def __init__(self, name: str = "nexus", version: str = "") -> None:
@@ -529,7 +530,7 @@ class NexusServer:
         self.show_answer: Callable[[str, Any, Any], Any] | None = None
 
     def feature(self, method: str, options: Any = None) -> Callable[[Handler], Handler]:
-        """Register a handler for a method of LSP; `options` are JSON values, for the capabilities."""
+        """Register a handler for a method of LSP. `options` are JSON values for the server's capabilities."""
 
         def register(handler: Handler) -> Handler:
             self._add(self.protocol.features, method, handler)
@@ -544,9 +545,9 @@ class NexusServer:
     ) -> Callable[[Handler], Handler]:
         """Register a handler for a `nexus/*` request, and for the command of its name with `/` → `.`.
 
-        The client shows progress with this title if an answer takes long.
-        The handler gets the parameters as one `params_type()`, decoded from the raw bytes, and returns
-        anything that msgspec encodes. It may be async.
+        If an answer takes long, the client shows progress with `title`. The handler gets the parameters as
+        one `params_type()`, decoded from the raw bytes, and returns anything that msgspec encodes. It may be
+        async.
         """
 
         def register(handler: Handler) -> Handler:
@@ -561,7 +562,9 @@ class NexusServer:
         return register
 
     def command(self, name: str, params_type: Callable[[], Any]) -> Callable[[Handler], Handler]:
-        """Register a handler for a command that is no request. As `custom`."""
+        """Register a handler for a command that has no `nexus/*` request. Parameters and result are as for
+        `custom`.
+        """
 
         def register(handler: Handler) -> Handler:
             self._add(self.protocol.commands, name, handler)
@@ -576,7 +579,9 @@ class NexusServer:
         handlers[name] = handler
 
     def notify(self, method: str, params: Any = None) -> None:
-        """Send a notification: params are a struct, JSON values or an lsprotocol object. From any thread."""
+        """Send a notification. `params` are a struct, JSON values or an lsprotocol object. Any thread may
+        call it.
+        """
         self.protocol.notify(method, params)
 
     async def request(
@@ -584,8 +589,8 @@ class NexusServer:
     ) -> Any:
         """Send a request to the client and return its result as a `result_type`.
 
-        Raises ClientError for an answer that is an error or not a `result_type`, DisconnectedError when the
-        client left first, and TimeoutError after `timeout_s` seconds. After a cancellation or a timeout, the
-        request is cancelled at the client, too.
+        Raise ClientError if the answer is an error or not a `result_type`, DisconnectedError if the client
+        left first, and TimeoutError after `timeout_s` seconds. After a cancellation or a timeout, the request
+        is cancelled at the client, too.
         """
         return await self.protocol.request(method, params, result_type, timeout_s)

@@ -1,16 +1,17 @@
-"""The editor's open documents, exactly as the editor sees them.
+"""Keep the editor's open documents exactly as the editor sees them.
 
 1. A document is an immutable value; a change makes a new one, so a reader never sees half an edit.
-2. Lines end at \\n, \\r\\n and \\r only, as in LSP.
-3. Positions past the end of a line or of the text are clamped; a reversed range counts as its mirror.
+2. Lines end at \n, \r\n and \r only, as in LSP.
+3. Positions past the end of a line or of the text are clamped. A range whose end is before its start is
+   reversed.
 4. Versions are stored, not compared: changes apply in the order of their arrival. A document that is closed
    and opened again is another opening, also with the same version and text.
-5. A document is its file: the same file may be open under several paths, by links. What was edited last is
-   its text.
+5. The same file may be open under several paths, by links. Its text is that of the document that was edited
+   last.
 6. An edit in UTF-16 may replace half of a surrogate pair. The text has U+FFFD for a half that is alone, until
    an edit brings the other one.
-7. After an edit that cannot be applied nobody knows the text. The document stays open, and the next whole
-   text makes it known again.
+7. After an edit that cannot be applied, the text is not known. The document stays open, and its text is known
+   again once the client sends it whole.
 """
 
 import logging
@@ -34,8 +35,9 @@ logger = logging.getLogger(__name__)
 class Document(msgspec.Struct, frozen=True):
     """One open document. `text` is what the editor shows.
 
-    `path` is its file as the client spells it, `real` the path without links; None where it has no file.
-    `opening` numbers the openings of a client, `edited` its openings and edits. `is_known`: see rule 7.
+    `path` is its file as the client spells it, `real` the path without links. Both are None if it has no
+    file. `opening` numbers the openings of a client, `edited` its openings and edits. `is_known` is false
+    after an edit that could not be applied (rule 7).
     """
 
     uri: str
@@ -50,7 +52,7 @@ class Document(msgspec.Struct, frozen=True):
 
 
 class OpenDocuments:
-    """URI → document, of one client."""
+    """The open documents of one client, by URI."""
 
     def __init__(self, encoding: str = DEFAULT_ENCODING) -> None:
         self.encoding = encoding
@@ -72,7 +74,7 @@ class OpenDocuments:
         return self._documents.get(uri)
 
     def of_file(self, path: str) -> list[Document]:
-        """The documents of a file under any spelling of its path, the most recently edited first."""
+        """Return the documents of a file under any spelling of its path, the last edited first."""
         uris = self._uris.get(path, ())
         keys = {key for uri in uris for key in self._keys[uri]}
         documents = [self._documents[uri] for uri in {uri: None for key in keys for uri in self._uris[key]}]
@@ -102,7 +104,7 @@ class OpenDocuments:
         return document
 
     def change(self, uri: str, version: int | None, changes: Sequence[ContentChange]) -> Document | None:
-        """Apply the changes in order; None if the document is not open."""
+        """Apply changes to a document in their order. Return None if the document is not open."""
         document = self._documents.get(uri)
         if document is None:
             logger.warning("ignored a change of %s, which is not open", uri)
@@ -118,7 +120,9 @@ class OpenDocuments:
         return self._put(document, version=version, text=text, is_known=is_known)
 
     def lose(self, uri: str, reason: object) -> None:
-        """An edit could not be applied: the text is unknown until the editor sends it whole."""
+        """Mark a document's text as unknown, after an edit that could not be applied, until the editor sends
+        it whole.
+        """
         document = self._documents.get(uri)
         if document is not None and document.is_known:
             self._put(document, is_known=False)
@@ -126,7 +130,7 @@ class OpenDocuments:
             logger.warning("An edit of %s could not be applied: %s %s", uri, reason, advice)
 
     def close(self, uri: str) -> Document | None:
-        """Remove a document and return its last state; None if it was not open."""
+        """Remove a document and return its last state, or None if it was not open."""
         document = self._forget(uri)
         if document is None:
             logger.warning("ignored the closing of %s, which is not open", uri)
@@ -157,7 +161,7 @@ def _file_keys(path: str, real: str) -> tuple[str | tuple[int, int], ...]:
 
 
 def apply_change(text: str, change: ContentChange, encoding: str) -> str:
-    """Return `text` with one LSP change; a change without a range is the whole new text."""
+    """Return `text` with one LSP change applied. A change without a range is the whole new text."""
     if change.range is None:
         return change.text
     start_position, end_position = change.range.start, change.range.end

@@ -1,9 +1,9 @@
-"""A body → a JSON-RPC message, its parameters → the type that a handler takes.
+"""Decode a body into a JSON-RPC message, and its parameters into the type that a handler takes.
 
 A long body whose method is recognizable at its start is decoded in one pass, including its parameters: a
 second pass over two megabytes takes half as long again. The messages of every session are structs
-(`lsp_types`); other values of LSP are lsprotocol objects. To import lsprotocol takes as long as all else at
-start-up, so it is imported for the first feature that needs it.
+(`lsp_types`); other values of LSP are lsprotocol objects. Importing lsprotocol takes as long as the rest of
+the start-up, so it is imported for the first feature that needs it.
 """
 
 import re
@@ -51,9 +51,10 @@ class Error(msgspec.Struct, frozen=True):
 def read_envelope(
     body: framing.Body, types: Mapping[str, Callable[[], Any]]
 ) -> tuple[framing.Envelope, msgspec.Struct | None]:
-    """Decode a message, and its parameters if that takes one pass; `types` has the parameter types by method.
+    """Decode a message, and its parameters if both can be decoded in one pass.
 
-    Raises `RpcError`, whose data is the id to reply to.
+    `types` maps methods to their parameter types. Raise `RpcError`, whose data is the id to reply to, if the
+    body is not a JSON-RPC message.
     """
     try:
         if not body.isascii():
@@ -121,7 +122,7 @@ def _id_of(body: framing.Body) -> framing.Id | None:
 
 
 def is_absent(raw: Params) -> bool:
-    """Return whether a part is missing or null."""
+    """Whether a part of a message is missing or null."""
     return isinstance(raw, msgspec.UnsetType) or bytes(memoryview(raw)[:5]) == b"null"
 
 
@@ -130,10 +131,11 @@ def _is_empty_array(raw: Params) -> bool:
 
 
 def params_of(raw: Params, kind: Any) -> Any:
-    """Decode parameters into `kind`; raises `RpcError`.
+    """Decode parameters into `kind`. Raise `RpcError` if they do not match.
 
-    Missing parameters count as an empty object, and null for an optional field as absent. The tokens that LSP
-    allows in any request (`workDoneToken`, `partialResultToken`) are ignored where `kind` does not have them.
+    Missing parameters count as an empty object, and null for an optional field counts as absent. The tokens
+    that LSP allows in any request (`workDoneToken`, `partialResultToken`) are ignored if `kind` does not have
+    them.
     """
     if kind is None:
         return None
@@ -165,7 +167,9 @@ def params_of(raw: Params, kind: Any) -> Any:
 
 
 def document_of(raw: Params | msgspec.Struct) -> str | None:
-    """The URI of the document that parameters are about, whatever else is wrong with them."""
+    """Return the URI of the document that parameters name, even if the rest of the parameters is not
+    valid.
+    """
     with suppress(msgspec.DecodeError, KeyError, TypeError):
         document = framing.decode(cast("framing.Json", raw), dict[str, Any])["textDocument"]
         return uri if isinstance(uri := document["uri"], str) else None
@@ -219,7 +223,7 @@ def _is_struct(kind: Any) -> bool:
 
 
 def params_type(method: str) -> Any:
-    """Return the type of a method's parameters: None where it has none, `Any` for an unknown method."""
+    """Return the type of a method's parameters: None if it has no parameters, `Any` for an unknown method."""
     if method in HOT:
         return HOT[method]
     from lsprotocol.types import METHOD_TO_TYPES
@@ -230,7 +234,7 @@ def params_type(method: str) -> Any:
 def structure(raw: framing.Json, kind: Any) -> Any:
     """Decode JSON into `kind`: an lsprotocol class, a struct, or anything that msgspec knows.
 
-    Raises msgspec.ValidationError for JSON that does not match `kind`.
+    Raise msgspec.ValidationError for JSON that does not match `kind`.
     """
     if not _is_lsprotocol(kind):
         return framing.decode(raw, kind, keeps_halves=kind is DidChangeParams)
@@ -243,7 +247,7 @@ def structure(raw: framing.Json, kind: Any) -> Any:
 
 
 def unstructure(value: Any) -> Any:
-    """Return `value` with every lsprotocol object, at any depth of lists and dicts, as JSON values."""
+    """Return `value` with every lsprotocol object in it, at any depth of lists and dicts, as JSON values."""
     kind = type(value)
     if kind is list or kind is tuple:
         return [unstructure(item) for item in value]

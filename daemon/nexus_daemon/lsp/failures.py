@@ -1,9 +1,7 @@
-"""JSON-RPC errors, in both directions.
+"""Define JSON-RPC errors, in both directions.
 
-NexusError
-├── RpcError             the error reply to a request
-├── ClientError          the client's error reply
-└── DisconnectedError    the client left before it replied
+NexusError ├── RpcError the error reply to a request ├── ClientError the client's error reply └──
+DisconnectedError the client left before it replied
 """
 
 import asyncio
@@ -69,9 +67,9 @@ class DisconnectedError(NexusError):
 def failure_of(
     error: BaseException, method: str, describe: Callable[[Problem], Any], *, by_client: bool = False
 ) -> RpcError:
-    """Return the error reply for an exception of a handler; unexpected ones are logged.
+    """Return the error reply for an exception of a handler. Unexpected exceptions are logged.
 
-    `by_client`: the client cancelled the request.
+    `by_client` says that the client cancelled the request.
     """
     if isinstance(error, asyncio.CancelledError):
         code = REQUEST_CANCELLED if by_client else SERVER_CANCELLED
@@ -87,7 +85,9 @@ def failure_of(
 
 
 def is_outdated(error: BaseException) -> bool:
-    """Whether a module of Nexus is gone: the package was replaced while this process ran."""
+    """Whether the error is that a module of Nexus is gone, since the package was replaced while this process
+    ran.
+    """
     return isinstance(error, ImportError) and (error.name or "").partition(".")[0] in _PACKAGES
 
 
@@ -104,7 +104,7 @@ def cause_of(error: BaseException) -> str | None:
 
 
 def describe_problem(problem: Problem) -> dict[str, Any]:
-    """Return a problem for `data.problems`, without its range: the default of a server."""
+    """Return the JSON of a problem for `data.problems`, without its range. A server uses it by default."""
     return {
         "path": problem.path,
         "severity": int(problem.severity),

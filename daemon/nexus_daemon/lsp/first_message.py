@@ -1,8 +1,8 @@
-"""Standard input and output of a server, and the first message on them: `initialize`, answered at once.
+"""Answer the first message on standard input, `initialize`, before the slow imports.
 
-1. Importing asyncio and everything else takes longer than all before it. The client gets its reply first and
-   reads it during the import.
-2. Any other first message, and whatever has arrived behind the first one, goes to the real protocol.
+1. Importing asyncio and everything else takes longer than all before it. So the client gets its reply first,
+   and reads it during the import.
+2. Any other first message, and the bytes that have arrived after the first message, go to the real protocol.
 """
 
 import os
@@ -19,7 +19,11 @@ _READ = 64 * 1024  # bytes
 
 
 class Opening(NamedTuple):
-    """What was read before the real protocol: `initialize` if it has its reply, and bytes to handle."""
+    """What was read before the real protocol starts.
+
+    `client` has the parameters of an `initialize` that was already answered, else None. `unhandled` are the
+    bytes that the protocol still has to handle.
+    """
 
     client: InitializeParams | None
     unhandled: bytes
@@ -35,7 +39,7 @@ class _Reply(msgspec.Struct, frozen=True):
 
 
 def answer_first_message(offer: Offer, stdin: int, stdout: int) -> Opening:
-    """Wait for the first message on a descriptor; reply if it is a valid `initialize`."""
+    """Wait for the first message on the descriptor `stdin`, and reply to it if it is a valid `initialize`."""
     frames = framing.FrameReader()
     received = bytearray()
     try:

@@ -1,8 +1,9 @@
-"""Frames of the base protocol and JSON in both directions, without I/O.
+"""Read and write frames of LSP's base protocol, and JSON in both directions, without I/O.
 
 A frame is `Content-Length: N`, CRLF, other headers, an empty line, N bytes of UTF-8 JSON. Rules:
 
-1. Header names in any case, any number of spaces around a value, `Content-Type` with charset utf-8 or none.
+1. Header names may be in any case, with any number of spaces around a value. `Content-Type` is absent, or has
+   the charset utf-8 or no charset.
 2. Every line ends with CRLF; the header has one Content-Length of decimal digits only and at most 8 KiB.
 3. A body has at most 32 MiB.
 4. Anything else raises a `FrameError` as early as possible and ends the connection, since the next frame
@@ -43,7 +44,7 @@ Id = int | str | float
 
 
 class FrameError(NexusError):
-    """Bytes that are not a frame; the message says why."""
+    """The bytes are not a frame. The message says why."""
 
 
 class Envelope(msgspec.Struct, frozen=True):
@@ -77,7 +78,7 @@ class FrameReader:
 
     @property
     def pending(self) -> int:
-        """The number of bytes that arrived but are not returned yet."""
+        """Return the number of bytes that arrived but were not returned yet."""
         return self._end - self._at + self._have
 
     def feed(self, data: bytes) -> None:
@@ -91,7 +92,9 @@ class FrameReader:
             unread = unread[count:]
 
     def room(self) -> memoryview:
-        """Return where to read the next bytes into, never empty; release it, then call `filled`."""
+        """Return the buffer for the next bytes, which is never empty. Release it after reading, then call
+        `filled`.
+        """
         if self._fills_long():
             return memoryview(self._growing())[self._have : self._length]
         unread_size = self._end - self._at
@@ -114,7 +117,9 @@ class FrameReader:
             self._end += count
 
     def next(self) -> Body | None:
-        """Return the next body, or None until more is fed; raise `FrameError`."""
+        """Return the next body, or None until more bytes arrive. Raise `FrameError` if the bytes are not a
+        frame.
+        """
         if not self._in_body and not self._read_header():
             return None
         length = self._length or 0
@@ -209,11 +214,11 @@ def header(size: int) -> bytes:
 
 
 def decode(data: Json, kind: Any, *, keeps_halves: bool = False) -> Any:
-    """Decode JSON into `kind`; escaped lone surrogates, which JavaScript may send, become U+FFFD.
+    """Decode JSON into `kind`. Escaped lone surrogates, which JavaScript may send, become U+FFFD.
 
-    `keeps_halves`: they stay, because the text may be the half of a pair.
+    With `keeps_halves` they stay, because the text may be the half of a pair.
 
-    Raises msgspec.ValidationError, which names the place, for JSON that does not match `kind`, and
+    Raise msgspec.ValidationError, which names the place, for JSON that does not match `kind`, and
     msgspec.DecodeError for data that is not JSON, or not UTF-8.
     """
     try:
@@ -244,7 +249,7 @@ def _decode(data: Json, kind: Any) -> Any:
 def encode(value: Any) -> bytes:
     """Encode to JSON: NaN and infinities become null, lone surrogates U+FFFD.
 
-    Raises TypeError, ValueError, OverflowError or RecursionError for a value that is not JSON.
+    Raise TypeError, ValueError, OverflowError or RecursionError for a value that is not JSON.
     """
     try:
         return _encode(value)
@@ -255,8 +260,8 @@ def encode(value: Any) -> bytes:
 def encode_in_parts(result: Any, envelope: Callable[[Any], Any]) -> list[Part]:
     """Encode `envelope(result)` to JSON, in consecutive parts.
 
-    Long lists of encoded values in a struct are parts of their own instead of being copied. Raises what
-    `encode` raises.
+    Long lists of encoded values in a struct are parts of their own instead of being copied. Raise the same
+    errors as `encode`.
     """
     lists = dict(_long_lists(result))
     if lists:

@@ -1,4 +1,4 @@
-"""The reply to `initialize`, derived from a table of features.
+"""Build the reply to `initialize` from a table of features.
 
 It needs only the table. A test compares it with what pygls derives from the same table.
 """
@@ -52,7 +52,7 @@ FOR_PEOPLE = (
 
 
 class Offer(msgspec.Struct, frozen=True):
-    """A server's name, version, features (method → options or None) and commands."""
+    """The name, version, features (method → options or None) and commands that a server offers."""
 
     name: str
     version: str
@@ -87,14 +87,16 @@ def initialize_result(offer: Offer, client: InitializeParams) -> dict[str, Any]:
 
 
 def is_ours(client: InitializeParams) -> bool:
-    """Whether a client knows Nexus: it sends our requests and runs the commands of our lenses itself."""
+    """Whether a client knows Nexus: it sends `nexus/*` requests and runs the commands of our lenses
+    itself.
+    """
     return isinstance(client.capability("experimental.nexus"), dict)
 
 
 def pulls_diagnostics(client: InitializeParams) -> bool:
-    """Whether a client requests its diagnostics; else they are published.
+    """Whether a client requests its diagnostics. For any other client they are published.
 
-    One that takes them both ways would show each twice: it pulls only if its options say so.
+    A client that can do both would show each problem twice, so it pulls only if its options say so.
     """
     pulls, is_pushed = (
         isinstance(client.capability(f"textDocument.{name}"), dict)

@@ -1,4 +1,4 @@
-"""What is wrong with parameters: the message of msgspec's error, with the whole path of an unknown field.
+"""Explain what is wrong with parameters: msgspec's error, with the whole path of an unknown field.
 
 `$.options` and the unknown field `paramters` become `options.paramters`; the nearest field of that object is
 proposed.
@@ -21,7 +21,7 @@ _STEP = re.compile(r"\.(?P<field>\w+)|\[(?P<index>[^\]]*)\]")
 
 
 def describe(error: msgspec.DecodeError, kind: Any) -> str:
-    """The sentence for an error of decoding a value of type `kind`."""
+    """Return the sentence for an error of decoding a value of type `kind`."""
     unknown = _UNKNOWN.fullmatch(str(error))
     if unknown is None:
         return str(error)

@@ -1,15 +1,15 @@
-"""The bytes of one connection: frames in, frames out, and every way in which it can end.
+"""Move the bytes of one connection: frames in, frames out, and every way in which it can end.
 
 1. A connection ends once: when the client sends `exit`, closes its side or sends a malformed frame, or when
    its process is dead. Open requests are answered first, and written bytes are flushed for a short while.
-2. The link stops reading from a client that does not read: once `unread_high` bytes wait for the client, its
-   messages wait until at most `unread_low` are left. Nothing is lost, and the backlog is bounded.
+2. The link stops reading from a client that does not read. Once `unread_high` bytes wait for the client, its
+   messages wait until at most `unread_low` bytes are left. Nothing is lost, and the backlog is bounded.
 3. While `in_flight` requests of a client are under way, its other messages wait in order, and the link stops
    reading when many wait. Only messages that may let a request end are handled at once.
 4. A client that has closed its side and reads nothing more has left, even if its pipe is still open.
-5. A client that is there may take its time: an editor stops at a breakpoint, a forwarder waits for its
-   editor. What waits for it is bounded meanwhile. If it reads nothing for `hang_seconds`, its connection
-   ends. They are counted in polls, of which there are none while the computer is suspended.
+5. A client may be slow without having left: an editor stops at a breakpoint, a forwarder waits for its
+   editor. Meanwhile the bytes that wait for it are bounded. If it reads nothing for `hang_seconds`, its
+   connection ends. The seconds are counted in polls, since no polls happen while the computer is suspended.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ logger = logging.getLogger(__name__)
 
 
 class Limits(msgspec.Struct, frozen=True):
-    """How much the daemon takes from one client at once. Sizes in bytes, times in seconds."""
+    """The limits of what the daemon takes from one client at once. Sizes are in bytes, times in seconds."""
 
     body: int = framing.BODY_LIMIT
     unread_high: int = 4 * 1024 * 1024  # that wait for the client, without the frame being written
@@ -40,7 +40,7 @@ class Limits(msgspec.Struct, frozen=True):
 
 
 class Receiver(Protocol):
-    """What a link needs from the protocol above it."""
+    """The methods that a link needs from the protocol above it."""
 
     @property
     def state(self) -> str: ...
@@ -61,7 +61,7 @@ class Receiver(Protocol):
 
 
 class Reader(Protocol):
-    """What a link needs from the transport that it reads from."""
+    """The methods that a link needs from the transport that it reads from."""
 
     def pause_reading(self) -> None: ...
 
@@ -73,7 +73,7 @@ class Reader(Protocol):
 
 
 class Writer(Protocol):
-    """What a link needs from the transport that it writes to."""
+    """The methods that a link needs from the transport that it writes to."""
 
     def write(self, *parts: framing.Part) -> None: ...
 
@@ -85,7 +85,7 @@ class Writer(Protocol):
 
 
 class StreamLink:
-    """Joins a reader, a writer and a protocol. `done` becomes the exit code."""
+    """Joins a reader, a writer and a protocol. The future `done` becomes the exit code."""
 
     def __init__(self, limits: Limits) -> None:
         self._protocol: Receiver
@@ -123,7 +123,7 @@ class StreamLink:
     # ------------------------------------------------------------ reading
 
     def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002 - asyncio's name
-        """The buffer that the reader fills next; see `asyncio.BufferedProtocol`."""
+        """Return the buffer that the reader fills next, as `asyncio.BufferedProtocol` requires."""
         return self._frames.room()
 
     def buffer_updated(self, nbytes: int) -> None:
@@ -132,7 +132,7 @@ class StreamLink:
             self._arrived()
 
     def data_received(self, data: bytes) -> None:
-        """Take bytes that the transport could not read into our buffer."""
+        """Take bytes that the transport could not read into the link's own buffer."""
         if self._code is None:
             self._frames.feed(data)
             self._arrived()
@@ -149,7 +149,7 @@ class StreamLink:
             self._pump()
 
     def wake(self) -> None:
-        """Handle waiting messages, in the next turn of the loop."""
+        """Schedule the handling of waiting messages for the next turn of the event loop."""
         if self._settled is not None and not self._protocol.in_flight and not self._settled.done():
             self._settled.set_result(None)
         if (self._paused or self._parked or self._frames.pending or self._eof) and not self._continuing:
@@ -232,7 +232,7 @@ class StreamLink:
             self._writable.clear()
 
     def wrote(self) -> None:
-        """Note that the client has read some of what waited for it."""
+        """Take note that the client has read some of the bytes that waited for it."""
         self._still_polls = 0
         writer = self._writer
         if self.stalled and writer is not None and writer.get_write_buffer_size() <= self._limits.unread_low:
@@ -241,7 +241,7 @@ class StreamLink:
             self.wake()
 
     def writer_lost(self) -> None:
-        """Note that the client's side is closed, or that everything is flushed after `end`."""
+        """Take note that the client's side is closed, or that everything is flushed after `end`."""
         self._writer = None
         self._leave("the client closed its side")
         self._resolve()
@@ -249,7 +249,9 @@ class StreamLink:
     # ------------------------------------------------------------ the end
 
     def watch(self, process_id: int) -> None:
-        """End when this process dies; one that is not visible from here (a container) is not watched."""
+        """End the connection when this process dies. A process that is not visible (in a container) is not
+        watched.
+        """
         if process_alive(process_id):
             self._process_id = process_id
         else:
@@ -257,12 +259,12 @@ class StreamLink:
 
     @property
     def unread(self) -> int:
-        """Bytes that wait for the client to read them."""
+        """Return the number of bytes that wait for the client to read them."""
         return 0 if self._writer is None else self._writer.get_write_buffer_size()
 
     @property
     def running(self) -> list[framing.Id]:
-        """The ids of the requests under way."""
+        """Return the ids of the requests under way."""
         return self._protocol.running
 
     async def settle(self) -> None:
@@ -273,7 +275,7 @@ class StreamLink:
             await self._settled
 
     def end(self, code: int, why: str) -> None:
-        """End the connection; only the first call counts."""
+        """End the connection with an exit code and the reason for the log. Later calls do nothing."""
         if self._code is not None:
             return
         logger.info("the connection ends: %s", why)
@@ -328,7 +330,7 @@ class StreamLink:
 
 
 def process_alive(process_id: int) -> bool:
-    """Return whether a process exists; always True on Windows, where the end of the pipe shows it."""
+    """Whether a process exists. Always True on Windows, where the end of the pipe shows that it has ended."""
     if os.name == "nt" or process_id <= 0:
         return True
     try:

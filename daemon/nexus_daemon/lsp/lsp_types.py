@@ -1,7 +1,7 @@
-"""The LSP messages of every session, decoded by msgspec.
+"""Define the LSP messages of every session, decoded by msgspec.
 
-cattrs takes 3 to 70 ms for the first message of each class; these messages must not wait.
-Attribute names are those of `lsprotocol.types`.
+cattrs takes 3 to 70 ms for the first message of each class; these messages must not wait. Attribute names are
+those of `lsprotocol.types`.
 """
 
 from functools import cache
@@ -19,7 +19,7 @@ DEFAULT_ENCODING: Encoding = "utf-16"
 
 
 class Value(msgspec.Struct, frozen=True, rename="camel"):
-    """Base of the messages below: unknown fields are ignored."""
+    """Base of the messages below. Unknown fields are ignored."""
 
 
 class ClientInfo(Value, frozen=True):
@@ -28,7 +28,9 @@ class ClientInfo(Value, frozen=True):
 
 
 class WorkspaceFolder(Value, frozen=True):
-    """A folder; `trusted`, true or false, is an extension of Nexus: whether the user trusts it."""
+    """A workspace folder. `trusted`, an extension of Nexus, is true or false: whether the user trusts the
+    folder.
+    """
 
     uri: str
     name: str = ""
@@ -36,7 +38,7 @@ class WorkspaceFolder(Value, frozen=True):
 
 
 class InitializeParams(Value, frozen=True):
-    """Who the client is and what it can do; `capabilities` is raw JSON, see `capability`."""
+    """The client and what it can do. `capabilities` is raw JSON; read it with `capability`."""
 
     process_id: int | None = None
     client_info: ClientInfo | None = None
@@ -69,7 +71,7 @@ class TextDocumentIdentifier(Value, frozen=True):
 
 
 class ContentChange(Value, frozen=True):
-    """One edit, or the whole new text where `range` is None."""
+    """One edit of a document, or the whole new text if `range` is None."""
 
     text: str
     range: Range | None = None
@@ -93,13 +95,13 @@ class CodeLensParams(Value, frozen=True):
 
 
 class DocumentParams(Value, frozen=True):
-    """What most requests about a document need."""
+    """The parameters of most requests about a document."""
 
     text_document: TextDocumentIdentifier
 
 
 class PositionParams(Value, frozen=True):
-    """What most requests about a position in a document need."""
+    """The parameters of most requests about a position in a document."""
 
     text_document: TextDocumentIdentifier
     position: Position
@@ -189,7 +191,7 @@ class SetTraceParams(Value, frozen=True):
 
 
 class ShowMessageParams(Value, frozen=True):
-    """`window/showMessage` and `window/logMessage`; `type` is a `MessageType`."""
+    """The parameters of `window/showMessage` and `window/logMessage`. `type` is a `MessageType`."""
 
     type: int
     message: str
@@ -268,9 +270,9 @@ NOTIFICATIONS = frozenset(
 
 
 def initialize_params(raw: framing.Json) -> InitializeParams:
-    """Decode the params of `initialize`; a field of the wrong type counts as absent.
+    """Decode the params of `initialize`. A field of the wrong type counts as absent.
 
-    Raises msgspec.ValidationError for params that are not an object.
+    Raise msgspec.ValidationError if the params are not an object.
     """
     params = framing.decode(raw, dict[str, Any])
     fields: dict[str, Any] = {}
@@ -289,5 +291,5 @@ def _initialize_fields() -> tuple[tuple[str, str, Any], ...]:
 
 
 def warning(text: str) -> ShowMessageParams:
-    """A warning for the user."""
+    """Build a warning for the user."""
     return ShowMessageParams(WARNING, f"Nexus: {text}")

@@ -1,12 +1,12 @@
-"""To the client: requests and its replies, and the notifications for a client that does not read.
+"""Keep what goes to the client: open requests, and the notifications for a client that does not read.
 
 The notifications that wait are bounded:
 
-1. Of two with the same key only the newer one is sent: diagnostics of a file, for example.
-2. Diagnostics are never dropped: there is at most one for each file.
-3. Of the progress of one piece of work at most one notification waits. If the client has not seen its
-   begin, begin and end cancel each other out; an end is never dropped. Partial results are joined.
-4. At most MOST of every other method wait; the oldest are dropped and counted.
+1. Of two notifications with the same key, such as diagnostics of one file, only the newer one is sent.
+2. Diagnostics are never dropped: there is at most one notification for each file.
+3. At most one progress notification of each piece of work waits. If the client has not seen its begin, begin
+   and end cancel each other out; an end is never dropped. Partial results are joined.
+4. At most MOST notifications of every other method wait; the oldest are dropped and counted.
 """
 
 import asyncio
@@ -42,7 +42,7 @@ _KEYS: dict[str, tuple[str, ...]] = {
 
 
 class OutgoingRequests:
-    """Requests that the client has not answered yet. Lives on the event loop."""
+    """The requests that the client has not answered yet. Use it on the event loop."""
 
     def __init__(self, send: Callable[[dict[str, Any]], None]) -> None:
         self._send = send
@@ -50,7 +50,7 @@ class OutgoingRequests:
         self._last_id = 0
 
     async def send(self, method: str, params: Any, result_type: Any, timeout_s: float | None) -> Any:
-        """Send a request and wait for the reply; see `NexusServer.request`."""
+        """Send a request and wait for the reply, as `NexusServer.request` describes."""
         self._last_id += 1
         message_id = self._last_id
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
@@ -67,7 +67,7 @@ class OutgoingRequests:
             self._waiting.pop(message_id, None)
 
     def resolve(self, message: framing.Envelope) -> bool:
-        """Resolve the request that a reply belongs to; False if there is none."""
+        """Resolve the request that a reply belongs to. Return False if there is no such request."""
         future, kind = self._waiting.pop(cast("int", message.id), (None, None))
         if future is None:
             return False
@@ -88,14 +88,14 @@ class OutgoingRequests:
         return True
 
     def close(self) -> None:
-        """Fail every open request: the client is gone."""
+        """Fail every open request, since the client is gone."""
         for future, _ in self._waiting.values():
             if not future.done():
                 future.set_exception(DisconnectedError("The client has gone."))
 
 
 class Outbox:
-    """Waiting notifications by method, the newest last; `dropped` counts the dropped ones."""
+    """The notifications that wait, by method, the newest last. `dropped` counts the dropped ones."""
 
     def __init__(self) -> None:
         self.dropped: Counter[str] = Counter()
@@ -121,7 +121,7 @@ class Outbox:
             self.dropped[method] += 1
 
     def pop(self) -> tuple[str, Any] | None:
-        """Return the next method and parameters; when none is left, log the drops and return None."""
+        """Return the next (method, parameters). If none is left, log what was dropped and return None."""
         for method, waiting_params in self._waiting.items():
             params = waiting_params.pop(next(iter(waiting_params)))
             if not waiting_params:

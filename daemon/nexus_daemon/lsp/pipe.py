@@ -21,7 +21,7 @@ _READS = 16  # in one turn of the loop: a client that never stops writing must n
 
 
 class ReadSide(Protocol):
-    """The receiver of what is read."""
+    """The receiver of the bytes that a reader reads."""
 
     def get_buffer(self, sizehint: int) -> memoryview: ...
 
@@ -31,7 +31,7 @@ class ReadSide(Protocol):
 
 
 class PipeReader:
-    """Reads a pollable file descriptor into the buffers of its side. Lives on the event loop."""
+    """Reads a pollable file descriptor into the buffers of `side`. Use it on the event loop."""
 
     def __init__(self, descriptor: int, side: ReadSide, loop: asyncio.AbstractEventLoop) -> None:
         os.set_blocking(descriptor, False)
@@ -52,7 +52,7 @@ class PipeReader:
             self._loop.add_reader(self._descriptor, self._read)
 
     def hung_up(self) -> bool:
-        """Whether the other side has closed its end, even with bytes unread; False if that is unknown."""
+        """Whether the other side has closed its end, even if bytes are unread. False if that is unknown."""
         if not (self._open and hasattr(select, "poll")):
             return False
         poll = select.poll()
@@ -94,7 +94,7 @@ class PipeReader:
 
 
 class WriteSide(Protocol):
-    """The listener for progress: the other side read something, or nothing can be written any more."""
+    """The listener of a writer: it learns that the other side read something, or that writing has ended."""
 
     def wrote(self) -> None: ...
 
@@ -102,7 +102,7 @@ class WriteSide(Protocol):
 
 
 class PipeWriter:
-    """Writes to a pollable file descriptor; frames stay in order. Lives on the event loop."""
+    """Writes to a pollable file descriptor; frames stay in order. Use it on the event loop."""
 
     def __init__(self, descriptor: int, side: WriteSide, loop: asyncio.AbstractEventLoop) -> None:
         os.set_blocking(descriptor, False)
@@ -119,7 +119,7 @@ class PipeWriter:
         self._loop.add_reader(self._descriptor, self._lost)
 
     def write(self, *parts: framing.Part) -> None:
-        """Write the parts of a frame in order; they must not change afterwards."""
+        """Write the parts of one frame, in order. They must not change afterwards."""
         if self._closing:
             return
         idle = not self._parts
@@ -131,17 +131,17 @@ class PipeWriter:
                 self._loop.add_writer(self._descriptor, self._write_more)
 
     def get_write_buffer_size(self) -> int:
-        """Bytes that the other side has not read yet."""
+        """Return the number of bytes that the other side has not read yet."""
         return self._waiting
 
     def close(self) -> None:
-        """Close once everything is written."""
+        """Close the writer once everything is written."""
         self._closing = True
         if not self._parts:
             self._lost()
 
     def abort(self) -> None:
-        """Close now."""
+        """Close the writer now, without writing the rest."""
         self._lost()
 
     def _write_more(self) -> None:
@@ -205,7 +205,7 @@ class PipeWriter:
 
 
 class SocketReader(PipeReader):
-    """Reads a socket; a `SocketWriter` closes it."""
+    """Reads a socket. It does not close the socket; a `SocketWriter` does."""
 
     def __init__(self, connected: socket.socket, side: ReadSide, loop: asyncio.AbstractEventLoop) -> None:
         self._socket = connected

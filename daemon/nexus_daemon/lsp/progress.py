@@ -1,11 +1,11 @@
-"""Progress of work that takes long, as the client shows it.
+"""Show the client the progress of work that takes long.
 
-1. Work is shown once it has taken DELAY_S: quick work is never seen.
-2. It is shown under the token of its request (`workDoneToken`). Without one, under a token of ours if the
-   client declares `window.workDoneProgress`, and else not at all.
-3. What was begun is ended, once: before the reply to its request, however the request ends. For a client that
-   does not read, begin and end of the same work cancel each other out (`outgoing`).
-4. The client can cancel what belongs to a request.
+1. Work is shown once it has taken DELAY_S, so quick work is never shown.
+2. It is shown under the token of its request (`workDoneToken`). Without a token, it is shown under one of the
+   daemon if the client declares `window.workDoneProgress`, and else not at all.
+3. Work whose begin was sent gets exactly one end, before the reply to its request, however the request ends.
+   For a client that does not read, begin and end of the same work cancel each other out (`outgoing`).
+4. The client can cancel work that belongs to a request.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ logger = logging.getLogger(__name__)
 
 
 class ProgressValue(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
-    """`WorkDoneProgressBegin`, `-Report` or `-End` of LSP."""
+    """The value of a progress notification: `WorkDoneProgressBegin`, `-Report` or `-End` of LSP."""
 
     kind: Literal["begin", "report", "end"]
     title: str | None = None
@@ -45,7 +45,9 @@ class ProgressParams(msgspec.Struct, frozen=True):
 
 
 class WorkProgress:
-    """Work that began just now; shown while it takes long. Lives on the event loop."""
+    """One piece of work, which begins when this is created. It is shown if it takes long. Use it on the event
+    loop.
+    """
 
     def __init__(
         self, progress: "ClientProgress", title: str, token: Token | None, cancel: Callable[[], None] | None
@@ -66,13 +68,13 @@ class WorkProgress:
         self.end()
 
     def report(self, message: str) -> None:
-        """Say what the work does now."""
+        """Show what the work does now."""
         self._message = message
         if self._is_shown and not self._is_ended:
             self._send(ProgressValue("report", message=message))
 
     def end(self) -> None:
-        """The work is over; later calls do nothing."""
+        """End the work. Later calls do nothing."""
         if self._is_ended:
             return
         self._is_ended = True
@@ -113,7 +115,7 @@ class WorkProgress:
 
 
 class ClientProgress:
-    """The progress that one client shows. Lives on the event loop."""
+    """The progress that one client shows. Use it on the event loop."""
 
     def __init__(self, notify: Callable[[str, Any], None], request: Callable[..., Awaitable[Any]]) -> None:
         self.is_supported = False
@@ -154,12 +156,12 @@ _work: ContextVar[WorkProgress | None] = ContextVar("work", default=None)
 
 
 def set_work(work: WorkProgress) -> None:
-    """Let `report` speak of this work in the current context."""
+    """Make this the work that `report` shows in the current context."""
     _work.set(work)
 
 
 def report(message: str) -> None:
-    """Say what the request of the current task does now, where its client shows that."""
+    """Show what the request of the current task does now, if its client shows progress."""
     work = _work.get()
     if work is not None:
         work.report(message)

@@ -1,8 +1,9 @@
-"""Which connection the running code works for: what it logs concerns that client.
+"""Know which connection the running code works for, so that its log records go to that client.
 
 1. A connection is served while its bytes are handled, and each of its messages until its handler has ended.
-2. Code that goes on afterwards (a reload, a poll, a task of the daemon) works for everybody, also if a
-   message of a client was the reason for it. So do threads whose job began without a copy of the context.
+2. Code that continues afterwards (a reload, a poll, a task of the daemon) works for no client in particular,
+   even if a message of a client caused it. The same holds for threads whose job began without a copy of the
+   context.
 """
 
 import itertools
@@ -18,7 +19,7 @@ _numbers = itertools.count(1)
 class Serving:
     """Work for one connection, until `is_over`. `server` is None before the connection has one.
 
-    `is_pending`: a task goes on with it, and says when it is over.
+    `is_pending` says that a task continues the work; the task then sets `is_over`.
     """
 
     __slots__ = ("is_over", "is_pending", "number", "server")
@@ -33,13 +34,13 @@ served: ContextVar[Serving | None] = ContextVar("served", default=None)
 
 
 def current() -> Serving | None:
-    """The connection that the running code works for; None: for everybody."""
+    """Return the connection that the running code works for. None if it works for no client in particular."""
     serving = served.get()
     return None if serving is None or serving.is_over else serving
 
 
 def current_number() -> int | None:
-    """The number of that connection."""
+    """Return the number of the connection that the running code works for, or None."""
     serving = current()
     return None if serving is None else serving.number
 
@@ -67,14 +68,16 @@ def message_of(connection: Serving) -> _Message:
 
 
 def begin_connection() -> Serving:
-    """Serve a new connection from here on, in this task and what it starts; numbers begin with 1."""
+    """Serve a new connection from now on, in this task and all that it starts. Numbers begin with 1."""
     serving = Serving(None, next(_numbers))
     served.set(serving)
     return serving
 
 
 def connection_of(server: "NexusServer") -> Serving:
-    """The connection that this task has begun, which gets its server; else a new one."""
+    """Return the connection that this task has begun, and give it `server`. If it has none free, begin a new
+    one.
+    """
     serving = served.get()
     if serving is None or serving.server is not None:
         serving = Serving(None, next(_numbers))

@@ -31,7 +31,7 @@ async def serve_stdio(
     *,
     limits: Limits | None = None,
 ) -> int:
-    """Serve the client on stdin and stdout until it leaves; return the exit code.
+    """Serve the client on stdin and stdout until it leaves. Return the exit code.
 
     `build` registers the features. `streams` are those of `take_stdio`, from which `opening` was read.
     """
@@ -64,9 +64,9 @@ async def serve_stream(
     *,
     limits: Limits,
 ) -> int:
-    """Serve one client on the transports that `connect` attaches to the link; return the exit code.
+    """Serve one client on the transports that `connect` attaches to the link. Return the exit code.
 
-    The process logs by itself (`logging_process`): it may serve several clients.
+    The caller sets up the process's log (`logging_process`), since one process may serve several clients.
     """
     serving.begin_connection()
     link = StreamLink(limits)

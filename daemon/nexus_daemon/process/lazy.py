@@ -1,4 +1,4 @@
-"""Modules that are imported on first use: a reply or the first diagnostics would wait for them.
+"""Import modules on first use, so that a reply or the first diagnostics do not wait for them.
 
 1. Modules of the library and of other distributions are attributes of this module: `lazy.git.read(...)`.
 2. Modules of the daemon are attributes of their package, whose `__init__` calls `submodules`:
@@ -62,7 +62,7 @@ _MODULES = {
 
 
 def submodules(package: str, *names: str) -> Callable[[str], ModuleType]:
-    """Return a `__getattr__` for a package: it imports one of these submodules when it is first used."""
+    """Return a `__getattr__` for a package, which imports each of these submodules when it is first used."""
 
     def import_submodule(name: str) -> ModuleType:
         if name not in names:

@@ -1,8 +1,9 @@
-"""Imports without what start-up has no use for, of packages that do without it where it is not installed.
+"""Import packages without a module that they can do without, to start faster.
 
-1. msgspec prefers typing_extensions to typing, which has the same; that takes half of its import.
-2. asyncio imports ssl, and with it a library of 4 MB, though nothing of Nexus speaks TLS.
-3. Whatever imports these modules later gets them as always.
+1. msgspec prefers typing_extensions to typing, which has the same names; typing_extensions takes half of the
+   import.
+2. asyncio imports ssl, and with it a library of 4 MB, though nothing in Nexus uses TLS through asyncio.
+3. Code that imports these modules later gets them as always.
 """
 
 import sys
@@ -12,7 +13,10 @@ WITHOUT = {"msgspec": "typing_extensions", "asyncio": "ssl"}
 
 
 def import_lean(package: str) -> None:
-    """Import one of these packages; no effect if it is imported, or if the other module is."""
+    """Import a package of `WITHOUT` as if the module that it can do without were not installed.
+
+    No effect if the package or that module is already imported.
+    """
     absent = WITHOUT[package]
     if package in sys.modules or absent in sys.modules:
         return

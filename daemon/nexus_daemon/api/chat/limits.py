@@ -1,4 +1,4 @@
-"""What a turn may use at most, and what it has used: steps, tokens and dollars."""
+"""Limit what a turn may use, and count what it has used: steps, tokens and dollars."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -12,7 +12,7 @@ from nexus_daemon.protocol.chat import ChatOptions, ChatSpending
 
 
 class TurnLimits(NamedTuple):
-    """The most requests, billed tokens and dollars of one turn."""
+    """The most requests (`steps`), billed tokens and dollars that one turn may use."""
 
     steps: int
     tokens: int
@@ -20,7 +20,10 @@ class TurnLimits(NamedTuple):
 
 
 def limits_of(effective: Effective, options: ChatOptions) -> TurnLimits:
-    """The limits of a turn. RequestError for an option that is not positive, or above the setting."""
+    """Return the limits of a turn: each option of the request, else the setting.
+
+    RequestError if an option is not positive or is above the setting.
+    """
 
     def lowest(name: str, requested: float | None) -> float:
         limit = effective.get(f"/chat/{name}")
@@ -41,10 +44,10 @@ def limits_of(effective: Effective, options: ChatOptions) -> TurnLimits:
 
 
 class TurnSpending:
-    """What the steps of a turn, and of the agents that it started, were billed for, at list prices.
+    """Counts what the steps of a turn, and of the agents that it started, were billed for, at list prices.
 
-    `above` is that of the turn which started this one: what this one spends counts there at once, and no
-    limit there is passed here.
+    `parent` is the count of the turn that started this one. Everything counted here is counted there at once,
+    and this turn also stops when a limit of the parent is reached.
     """
 
     def __init__(self, limits: TurnLimits, parent: "TurnSpending | None") -> None:
@@ -56,7 +59,7 @@ class TurnSpending:
         self._lacks: dict[str, None] = {}
 
     def add(self, model: str, usage: ProviderUsage | None) -> None:
-        """Count a step of a model; None: its provider did not say what it counted."""
+        """Count a step of a model. `usage` is None if the provider did not report it."""
         self.steps += 1
         if usage is None:
             self.include(0, None, ["a step whose tokens the provider did not count"])
@@ -71,7 +74,10 @@ class TurnSpending:
         self.include(counted.sent + counted.output, price.usd, list(price.lacks))
 
     def include(self, tokens: int, usd: float | None, lacks: Sequence[str]) -> None:
-        """Count what was billed, here and above."""
+        """Count billed tokens and dollars here and in the parent turn.
+
+        `usd` is None if the price is not known; `lacks` names what the sum of dollars leaves out.
+        """
         self._tokens += tokens
         self._lacks.update(dict.fromkeys(lacks))
         if usd is not None:
@@ -80,11 +86,13 @@ class TurnSpending:
             self._above.include(tokens, usd, lacks)
 
     def reached(self) -> str | None:
-        """The limit that allows no further step, by its setting's name."""
+        """Return the name of the setting whose limit allows no further step, else None."""
         return "chat.max_steps" if self.steps >= self._limits.steps else self.bill_reached()
 
     def bill_reached(self) -> str | None:
-        """The limit of tokens or dollars that is reached, here or above."""
+        """Return the name of the setting whose limit of tokens or dollars is reached, here or in the parent.
+        Else None.
+        """
         if self._tokens >= self._limits.tokens:
             return "chat.max_tokens"
         if self._usd is not None and self._usd >= self._limits.usd:
@@ -92,5 +100,5 @@ class TurnSpending:
         return None if self._above is None else self._above.bill_reached()
 
     def report(self) -> ChatSpending:
-        """The sums, for the client."""
+        """Return the sums in the protocol's form."""
         return ChatSpending(self._tokens, self._usd, list(self._lacks))

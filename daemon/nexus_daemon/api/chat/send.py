@@ -1,4 +1,4 @@
-"""The loop of a turn: assemble → stream → record → run the calls → record."""
+"""Run the loop of a turn: assemble → stream → record → run the calls → record."""
 
 import asyncio
 from typing import TYPE_CHECKING, Any

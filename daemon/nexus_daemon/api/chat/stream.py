@@ -1,7 +1,7 @@
-"""A turn as it happens, for the client: `$/progress` with lists of items.
+"""Send a turn to the client as it happens: `$/progress` with lists of items.
 
-A provider may send hundreds of pieces a second. The first one is sent at once; then text waits until FRAME_S
-after what was sent before it: nobody sees a difference, and the client has fewer messages to read.
+A provider may send hundreds of pieces of text a second. The first piece is sent at once. Later pieces are
+collected until FRAME_S after the last message: people see no difference, and the client reads fewer messages.
 """
 
 import asyncio
@@ -19,9 +19,11 @@ FRAME_S = 1 / 60
 
 
 class ChatStream:
-    """What the client is sent of one turn; without a token, nothing. Lives on the event loop.
+    """Sends the client the progress of one turn. Without a `token` it sends nothing. Use it on the event
+    loop.
 
-    Of a turn within a turn, that of an `agent`, it is sent the calls and their results, which name the agent.
+    If `agent` is given, the turn is that of an agent within another turn. Then only its tool calls and their
+    results are sent, each with the agent's name.
     """
 
     def __init__(self, client: "Connection", token: int | str | None, *, agent: str | None = None) -> None:
@@ -34,7 +36,7 @@ class ChatStream:
         self._timer: asyncio.TimerHandle | None = None
 
     def add_text(self, kind: str, text: str) -> None:
-        """Send text of the answer or of thinking, soon."""
+        """Send a piece of the answer or of the thinking (`kind`), within FRAME_S."""
         if self._token is None or self._agent is not None or not text:
             return
         if kind != self._kind:
@@ -50,7 +52,7 @@ class ChatStream:
                 self._timer = loop.call_later(wait_s, self.flush)
 
     def add(self, item: ChatItem) -> None:
-        """Send an item now, after the text before it."""
+        """Send an item now, after the text that waits."""
         self.flush()
         if self._agent is not None:
             if item.kind not in ("toolCall", "toolResult"):
@@ -60,7 +62,7 @@ class ChatStream:
             self._client.notify(PROGRESS, ChatParams(self._token, [item]))
 
     def flush(self) -> None:
-        """Send the text that waits."""
+        """Send the text that waits, if there is any."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

@@ -1,13 +1,14 @@
-"""The calls of a model: who runs each, whether the user allows it, and its result for the model.
+"""Run the tool calls of a model: ask the user if needed, and make a result for the model.
 
 1. The daemon's own tools run without a question: they read, or do what the agent's role allows.
-2. A tool of an MCP server runs once the user has allowed it (`nexus/tool/approve`), unless the level of the
-   permissions is `yolo` or an active skill of the user names the tool. No answer within APPROVE_S and
-   an error mean no: clients that know no such question answer with one. After such a silence the other calls
-   of the same answer are not asked for.
-3. Questions come one after another, in the order of the calls. Then tools that only read run together, and so
-   do agents, at most MOST_AT_ONCE of them; every other runs alone.
-4. Every call has a result, also if it failed, was refused, or was cancelled.
+2. A tool of an MCP server runs once the user has allowed it (`nexus/tool/approve`). No question is asked if
+   the level of the permissions is `yolo`, or if an active skill of the user names the tool.
+3. An error, or no answer within APPROVE_S, means that the user does not allow the call: clients that do not
+   know the question answer with an error. After no answer, the user is not asked for the other calls of the
+   same model answer.
+4. Questions come one after another, in the order of the calls. Then tools that only read run at the same
+   time, and so do agents, at most MOST_AT_ONCE of them. Every other tool runs alone.
+5. Every call has a result, also if it failed, was refused, or was cancelled.
 """
 
 import asyncio
@@ -51,7 +52,9 @@ _TOGETHER = frozenset((SEARCH, READ_SKILL, "list_agents", "spawn_agent", *MEMORY
 
 
 class ToolResult(msgspec.Struct, frozen=True):
-    """What the model is sent; `whole` is all of it, if that is a part."""
+    """The result of a tool call. `text` is what the model is sent, `whole` the full text if `text` is only a
+    part.
+    """
 
     text: str
     is_error: bool = False
@@ -59,7 +62,7 @@ class ToolResult(msgspec.Struct, frozen=True):
 
 
 class ToolRunner:
-    """Runs the calls of one turn of a `session`. Lives on the event loop."""
+    """Runs the tool calls of one turn of a `session`. Use it on the event loop."""
 
     def __init__(
         self, client: "Connection", params: protocol.ChatSendParams, session: str, run_agent: RunAgent
@@ -83,7 +86,7 @@ class ToolRunner:
         """Nobody answered a question in time: no other call of the same answer waits as long."""
 
     async def prepare(self, context: protocol.AssembledContext) -> None:
-        """Learn which tools the context offers, and what the user need not be asked for."""
+        """Learn which tools the `context` offers, and which of them need no question to the user."""
         folder = self._client.folders.at(self._folder)
         snapshot = await resolve.snapshot_of(self._client, folder, self._agent)
         offered = []
@@ -96,9 +99,11 @@ class ToolRunner:
     async def run_all(
         self, calls: Sequence[ToolCall], names: Collection[str], tell: Callable[[ToolCall, ToolResult], None]
     ) -> list[ToolResult]:
-        """The results of calls, in their order; `names` are the tools that the model was offered.
+        """Run calls and return their results in the order of the calls. `names` are the tools that the model
+        was offered.
 
-        `tell` is told each result as it comes. A cancellation comes out once every call has a result.
+        Calls `tell` with each result as it arrives. If the turn is cancelled, CallsCancelledError is raised
+        once every call has a result.
         """
         results: dict[int, ToolResult] = {}
 
@@ -245,7 +250,7 @@ class ToolRunner:
 
 
 class CallsCancelledError(asyncio.CancelledError):
-    """The turn was cancelled while its tools ran; `results` has one for each call."""
+    """The turn was cancelled while its tools ran. `results` has a result for each call."""
 
     def __init__(self, results: list[ToolResult]) -> None:
         super().__init__()
@@ -253,7 +258,7 @@ class CallsCancelledError(asyncio.CancelledError):
 
 
 def result_message(call: ToolCall, result: ToolResult) -> Message:
-    """A result as the conversation holds it."""
+    """Build the conversation's message of a tool result."""
     meta: dict[str, Any] = {"isError": True} if result.is_error else {}
     if result.whole is not None:
         meta["whole"] = result.whole

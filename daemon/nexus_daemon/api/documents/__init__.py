@@ -1,4 +1,4 @@
-"""The features of an editor in an open document, each for a request of LSP."""
+"""Answer the requests of LSP about an open document, one feature per module."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""Code actions that are no fix of a problem: what a keystroke can do at a heading or at an import."""
+"""Offer code actions that do not fix a problem: what a keystroke can do at a heading or at an import."""
 
 import os
 from collections.abc import Iterator
@@ -29,7 +29,9 @@ SHORTEST = 200
 
 
 def find_actions(question: Question, params: lsp_types.CodeActionParams) -> list[dict[str, Any]]:
-    """The actions at the beginning of a range, as far as their kinds are asked for."""
+    """Return the actions at the start of the range. If the request names kinds, only actions of these
+    kinds.
+    """
     document = question.document
     if document.kind != "instructions":
         return []

@@ -1,4 +1,4 @@
-"""What may be written at a place of an open document: keys, values, paths, fields."""
+"""Complete at a position of an open document: keys, values, paths, fields."""
 
 import os
 import re
@@ -42,7 +42,7 @@ _SERVER_LISTS = ("enabledMcpjsonServers", "disabledMcpjsonServers")
 
 
 def complete(question: Question, params: PositionParams) -> list[dict[str, Any]]:
-    """Return the items at a position."""
+    """Return the completion items at a position."""
     document, offset = question.document, question.offset(params.position)
     if document.kind == "instructions":
         matter = find_matter_place(document.text, offset)

@@ -1,11 +1,11 @@
-"""Virtual documents: what a model will see of a folder, under a URI of its own.
+"""Serve virtual documents: what a model will see of a folder, under a URI of its own.
 
 1. The URI is `nexus-context:`, the path of the folder as in its own URI, and the name of a text. `nexus.md`
    is the system prompt, `claude-code.md` and the like are what another assistant sends of the folder's files,
    and `next-request.md` is the next request of a conversation.
 2. `?agent=NAME` selects a live agent of Nexus, `?session=NAME` the conversation, by default `main`.
-3. Links and definitions are those of the text that the client was sent last; a document that this daemon has
-   not sent yet, as after a restart, is read again.
+3. Links and definitions are those of the text that the client was sent last. A document that this daemon has
+   not sent yet, for example after a restart, is read again.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -28,7 +28,7 @@ NEXT_REQUEST = "next-request"
 
 
 class TextDocumentContent(msgspec.Struct, frozen=True):
-    """As in LSP 3.18."""
+    """The result of `workspace/textDocumentContent` in LSP 3.18."""
 
     text: str
 
@@ -36,12 +36,12 @@ class TextDocumentContent(msgspec.Struct, frozen=True):
 async def find_content(
     client: "Connection", params: lsp_types.TextDocumentContentParams
 ) -> TextDocumentContent:
-    """The text of a virtual document. RequestError for one that does not exist."""
+    """Return the text of a virtual document. RequestError if the document does not exist."""
     return TextDocumentContent((await _read(client, params.uri)).text)
 
 
 async def find_context_links(client: "Connection", params: lsp_types.DocumentParams) -> list[dict[str, Any]]:
-    """The links of a context to the sources of its fragments."""
+    """Return the links from the text of a virtual document to the files that its parts come from."""
     preview = await _preview_of(client, params.text_document.uri)
     return await client.read(context_links, preview, client.capabilities.position_encoding)
 
@@ -49,7 +49,7 @@ async def find_context_links(client: "Connection", params: lsp_types.DocumentPar
 async def find_context_definition(
     client: "Connection", params: lsp_types.PositionParams
 ) -> list[protocol.Location]:
-    """The source of the text at a position of a context."""
+    """Return the source of the text at a position of a virtual document."""
     return context_definition(await _preview_of(client, params.text_document.uri), params.position)
 
 

@@ -1,4 +1,4 @@
-"""Method of LSP → what answers it about an open document, in a worker thread."""
+"""Map each method of LSP about an open document to the function that answers it in a worker thread."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
@@ -54,7 +54,9 @@ CONTEXT_HANDLERS: "Mapping[str, Callable[[Connection, Any], Awaitable[Any]]]" = 
 
 
 def handler_of(method: str) -> "Callable[[Connection, Any], Awaitable[Any]]":
-    """Return the handler of a method. It answers None for a document that is not open or of another kind."""
+    """Return the handler of a method. The handler answers None if the document is not open or is of another
+    kind.
+    """
     handler = WORKSPACE_HANDLERS.get(method)
     return partial(_answer, method) if handler is None else handler
 

@@ -1,7 +1,7 @@
-"""What an editor shows at a position.
+"""Answer hovers: what an editor shows about the text at a position.
 
-A settings file is answered for the programs that look for it, whether they are in use or not; an
-instruction file for the views in use.
+In a settings file, the hover answers for all programs that look for the file, in use or not. In an
+instruction file, it answers for the views in use.
 """
 
 from collections.abc import Iterator
@@ -29,7 +29,7 @@ from nexus_daemon.lsp.convert import uri_to_path
 
 
 def find_hover(question: Question, params: lsp_types.PositionParams) -> dict[str, Any] | None:
-    """The hover of a key, a heading or an import."""
+    """Return the hover of a key, a heading or an import. None if there is nothing to say."""
     document, offset = question.document, question.offset(params.position)
     if document.kind == "instructions":
         return _hover_instructions(question, offset)
@@ -44,7 +44,7 @@ def find_hover(question: Question, params: lsp_types.PositionParams) -> dict[str
 
 
 def settings_answers(question: Question, place: SettingsPlace) -> Iterator[protocol.ExplainAnswer]:
-    """Explain what each program that reads the file does with the key or server at `place`."""
+    """Explain what each program that reads the settings file does with the key or server at `place`."""
     scene, readers = question.scene, question.readers()
     nexus_view = [NEXUS] if question.nexus_keys is not None else []
     if is_server(place.path):

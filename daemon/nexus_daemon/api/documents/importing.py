@@ -1,4 +1,4 @@
-"""The instruction files of a folder, and which of them import which."""
+"""Find the instruction files of a folder, and which of them import which."""
 
 from collections.abc import Iterator
 
@@ -14,7 +14,9 @@ MOST_IMPORTING = 500
 
 
 def importing_texts(scene: Scene) -> dict[str, str]:
-    """The texts of the files that any program may read, and of those that they import, by path."""
+    """Return the texts of the files that any program may read, and of the files they import, as path →
+    text.
+    """
     surroundings, disk = scene.surroundings, scene.disk
     files = find_instruction_files(disk, surroundings)
     texts, paths = dict[str, str](), [*disk.overlays, *reversed(files.nested), *reversed(files.around)]
@@ -28,7 +30,9 @@ def importing_texts(scene: Scene) -> dict[str, str]:
 
 
 def find_imports_of(target: str, scene: Scene, texts: dict[str, str]) -> Iterator[tuple[str, Span]]:
-    """The imports of a file in these texts: path of the importing file, and place."""
+    """Find the imports of the file `target` in `texts` (path → text), as (path of the importing file,
+    span).
+    """
     real = scene.disk.real(target)
     for path, text in texts.items():
         for span, imported in import_targets(path, text, scene.surroundings.user_home):

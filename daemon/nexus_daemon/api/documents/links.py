@@ -1,4 +1,4 @@
-"""Where a position of a document leads."""
+"""Find where a position of a document leads: links, definitions, references, highlights."""
 
 from typing import Any
 
@@ -14,14 +14,16 @@ from nexus_daemon.lsp.convert import Locator, Texts
 
 
 def find_document_links(question: Question, _: lsp_types.DocumentParams) -> list[dict[str, Any]]:
-    """The imports of an instruction file and the values of settings that lead to a file."""
+    """Return the links of a document: the imports of an instruction file, or the settings whose value is a
+    file.
+    """
     if question.document.kind != "instructions":
         return setting_links(question.document, is_file=question.is_file)
     return import_links.import_links(question.document, is_file=question.is_file)
 
 
 def find_definition(question: Question, params: lsp_types.PositionParams) -> list[Any]:
-    """The file of an import, the entry of a server, or the file that decides a setting."""
+    """Return the file of an import, the entry of a server, or the file that decides a setting."""
     document, offset = question.document, question.offset(params.position)
     if document.kind == "instructions":
         return import_links.import_definition(document, offset, is_file=question.is_file)
@@ -38,9 +40,9 @@ def find_definition(question: Question, params: lsp_types.PositionParams) -> lis
 
 
 def find_references(question: Question, params: lsp_types.PositionParams) -> list[Any]:
-    """The files that set a setting, the places that name a server, or the imports of a file.
+    """Return the files that set a setting, the places that name a server, or the imports of a file.
 
-    In an instruction file that is the one of the import at the position, else the file itself.
+    In an instruction file, the file is that of the import at the position, else the document itself.
     """
     if question.document.kind == "instructions":
         return _imports_like(question, question.offset(params.position), importing_texts(question.scene))
@@ -55,7 +57,7 @@ def find_references(question: Question, params: lsp_types.PositionParams) -> lis
 
 
 def find_highlights(question: Question, params: lsp_types.PositionParams) -> list[dict[str, Any]]:
-    """The other places of the document with the same import or server."""
+    """Return the places in this document that name the import or server at the position."""
     document, path = question.document, question.document.path
     if document.kind == "instructions":
         offset = question.offset(params.position)
@@ -81,7 +83,7 @@ def _imports_like(question: Question, offset: int, texts: dict[str, str]) -> lis
 
 
 def find_semantic_tokens(question: Question, _: lsp_types.DocumentParams) -> dict[str, Any]:
-    """The imports of an instruction file that lead to a file."""
+    """Return tokens for the imports of an instruction file that lead to an existing file."""
     document = question.document
     imports = import_links.imports_of(document) if document.kind == "instructions" else ()
     spans = [span for span, target in imports if question.is_file(target)]

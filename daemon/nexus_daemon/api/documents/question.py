@@ -1,8 +1,8 @@
-"""What a feature is asked about.
+"""Describe what a feature is asked about: an open document and its surroundings.
 
-1. The text is what the editor has: some program may read a file that Nexus does not.
-2. A document outside of all folders, such as the user's own settings, is one of the first folder.
-3. Settings of a directory below the folder are those of a program that runs there.
+1. The text is what the editor has, since some program may read a file that Nexus does not read.
+2. A document outside of all folders, such as the user's own settings, counts as one of the first folder.
+3. Settings in a directory below the folder are read as by a program that runs in that directory.
 """
 
 import os
@@ -34,7 +34,7 @@ OWN_FILES = ("config.json", "mcp.json")
 
 
 class Question(NamedTuple):
-    """What a feature is asked about: a document, the folder around it, and what its client shows."""
+    """What a feature is asked about: a document, the folder around it, and what its client can show."""
 
     document: OpenDocument
     scene: Scene
@@ -43,19 +43,21 @@ class Question(NamedTuple):
     editing: Editing
 
     def offset(self, position: protocol.Position) -> int:
-        """The code-point offset of a position."""
+        """Return the code-point offset of a position in the document."""
         return self.document.locate.offset(self.document.path, position)
 
     def is_file(self, path: str) -> bool:
-        """Whether there is a file, also one that is not saved yet."""
+        """Whether there is a file at `path`. A document that is open but not saved yet counts."""
         return path in self.scene.disk.overlays or file_stamp(path) is not None
 
     def shorten(self, path: str) -> str:
-        """A path as people write it."""
+        """Return a path as people write it: relative to the folder or the home directory."""
         return short_path(path, self.document.folder, self.document.user_home)
 
     def readers(self) -> list[SettingsReader]:
-        """The programs that look for settings in the document: none in one of Nexus itself."""
+        """Return the programs that look for settings in the document. Empty for a settings file of Nexus
+        itself.
+        """
         if self.nexus_keys is not None:
             return []
         return list(settings_readers(self.document.path, self.scene.disk, self.scene.surroundings))
@@ -66,22 +68,25 @@ class Question(NamedTuple):
         return uses.get(path) or uses.get(self.scene.disk.real(path), UNREAD)
 
     def settings_place(self, position: protocol.Position) -> SettingsPlace | None:
-        """The key or value at a position of a settings file; None in other documents."""
+        """Return the key or value at a position of a settings file. None in other documents."""
         is_text = self.document.kind == "instructions"
         return None if is_text else place_at(self.document, self.offset(position))
 
     @property
     def nexus_keys(self) -> str | None:
-        """The keys of the document if it is a settings file of Nexus itself."""
+        """Return which keys the document has if it is a settings file of Nexus: `NEXUS` or `MCP_SERVERS`.
+        Else None.
+        """
         directory, name = os.path.split(self.document.path)
         is_own = os.path.basename(directory) == CONFIG_DIRECTORY and name in OWN_FILES
         return None if not is_own else NEXUS if name == "config.json" else MCP_SERVERS
 
 
 async def question_of(client: "Connection", uri: str, *, is_fresh: bool) -> Question | None:
-    """The question about a document; None of one that is not open, or of another kind.
+    """Build the question about an open document. None if the document is not open, or not of a kind with
+    features.
 
-    `is_fresh`: the folder is read with its last edit; else as it is at hand.
+    With `is_fresh` the folder's snapshot includes the last edit. Without it the snapshot at hand is used.
     """
     path, folders = uri_to_path(uri), client.folders
     kind = None if path is None else KINDS.get(os.path.splitext(path)[1])

@@ -1,4 +1,4 @@
-"""Renames: of an MCP server in all settings, of files in the imports that name them."""
+"""Rename MCP servers in all settings, and follow renamed files in the imports that name them."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 
 
 def server_at(question: Question, place: SettingsPlace) -> tuple[str, Span] | None:
-    """The MCP server that a key, a rule or an item of a list names, and where."""
+    """Return the MCP server that the key, rule or list item at `place` names, as (name, span). None if it
+    names none.
+    """
     document, scene = question.document, question.scene
     written = document.text[place.span.start : place.span.end]
     if is_server(place.path) and written.strip("\"'") == place.path[-1]:
@@ -35,7 +37,7 @@ def server_at(question: Question, place: SettingsPlace) -> tuple[str, Span] | No
 
 
 def server_uses(question: Question, name: str) -> tuple[list[ServerUse], Locator]:
-    """The places that name a server, and what locates them."""
+    """Return the places that name a server, and the locator that converts their spans to positions."""
     scene = question.scene
     uses = find_server_uses(name, scene.disk, scene.surroundings)
     texts = {use.path: scene.disk.text(use.path) or "" for use in uses}
@@ -43,7 +45,7 @@ def server_uses(question: Question, name: str) -> tuple[list[ServerUse], Locator
 
 
 def prepare_rename(question: Question, params: lsp_types.PositionParams) -> dict[str, Any] | None:
-    """The name that can be changed at a position."""
+    """Return the name that can be changed at a position, with its range. None if there is none."""
     place, document = question.settings_place(params.position), question.document
     named_server = None if place is None else server_at(question, place)
     if named_server is None:
@@ -52,7 +54,10 @@ def prepare_rename(question: Question, params: lsp_types.PositionParams) -> dict
 
 
 def rename(question: Question, params: lsp_types.RenameParams) -> dict[str, Any]:
-    """The edits that give a server another name. RequestError without a server there or a valid new name."""
+    """Return the edits that rename the MCP server at a position.
+
+    RequestError if there is no server at the position, the new name is not valid, or a server has it already.
+    """
     place = question.settings_place(params.position)
     named_server = None if place is None else server_at(question, place)
     if named_server is None:
@@ -71,7 +76,7 @@ def rename(question: Question, params: lsp_types.RenameParams) -> dict[str, Any]
 
 
 async def rename_files(client: "Connection", params: lsp_types.RenameFilesParams) -> dict[str, Any] | None:
-    """The edits of imports before files move; None without any."""
+    """Return the edits that update imports before files are moved. None if no import changes."""
     paths = [
         (uri_to_path(file_rename.old_uri), uri_to_path(file_rename.new_uri)) for file_rename in params.files
     ]

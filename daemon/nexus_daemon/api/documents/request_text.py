@@ -1,4 +1,4 @@
-"""The next request as a text: the system prompt as it is, then the tools and the messages.
+"""Show the next request as a text: the system prompt as it is, then the tools and the messages.
 
 The headings between the parts are not sent.
 """
@@ -14,7 +14,7 @@ from nexus_daemon.protocol.shapes import Range
 
 
 def request_text(request: AssembledContext) -> Preview:
-    """Return the text of a dry run, with the sources of its system prompt."""
+    """Return the text of a dry run, with the sources of the system prompt in it."""
     heading = "── system prompt ──\n\n"
     explanation = request.explanation
     fragments = [] if explanation is None else explanation.fragments

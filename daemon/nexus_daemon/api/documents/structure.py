@@ -1,4 +1,4 @@
-"""The parts of a document, each with its tokens: those of the first view in use."""
+"""List the parts of a document with their tokens, counted for the first view in use."""
 
 from typing import Any
 
@@ -12,24 +12,27 @@ from nexus_daemon.lsp import lsp_types
 
 
 def find_symbols(question: Question, _: lsp_types.DocumentParams) -> list[dict[str, Any]]:
-    """The sections or keys of a document."""
+    """Return the sections of an instruction file, or the keys of a settings file."""
     return outline.symbols(question.document, _outline(question))
 
 
 def find_folds(question: Question, _: lsp_types.DocumentParams) -> list[dict[str, Any]]:
-    """Return the folding ranges."""
+    """Return the folding ranges of the sections or keys."""
     return outline.folds(question.document, _outline(question))
 
 
 def find_selection_ranges(question: Question, params: lsp_types.SelectionRangeParams) -> list[dict[str, Any]]:
-    """The ranges around positions."""
+    """Return, for each position, the nested ranges of the sections or keys around it."""
     nodes, document = _outline(question), question.document
     offsets = map(question.offset, params.positions)
     return [outline.selection_range(document, nodes, offset) for offset in offsets]
 
 
 def find_inlay_hints(question: Question, params: lsp_types.RangeParams) -> list[dict[str, Any]]:
-    """The tokens of sections and imports where a program is the first view; lenses have those of Nexus."""
+    """Return the token counts of sections and imports, if the first view in use is not Nexus.
+
+    For Nexus, code lenses show these counts, so there are no hints.
+    """
     document = question.document
     if document.kind != "instructions" or question.scene.in_use[0] == NEXUS:
         return []

@@ -1,4 +1,4 @@
-"""Symbols of all folders: the headings of instruction files, MCP servers, skills and agents."""
+"""List the symbols of all folders: headings of instruction files, MCP servers, skills and agents."""
 
 import os
 from collections.abc import Iterator
@@ -35,7 +35,7 @@ class _NamedPlace(NamedTuple):
 async def find_workspace_symbols(
     client: "Connection", params: lsp_types.WorkspaceSymbolParams
 ) -> list[dict[str, Any]]:
-    """The symbols whose names have the letters of the query in this order, at most MOST_SYMBOLS."""
+    """Return the symbols whose names contain the letters of the query in that order, at most MOST_SYMBOLS."""
     symbols: list[dict[str, Any]] = []
     for folder in list(client.folders):
         scene = await scene_of(client, folder, has_servers=False, is_fresh=False)

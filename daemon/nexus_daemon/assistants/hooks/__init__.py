@@ -1,4 +1,4 @@
-"""What the hooks of other assistants tell the daemon, and what it answers.
+"""Take what the hooks of other assistants tell the daemon, and answer it.
 
 Reading order: hook_event, running, loaded_files, session_facts, mirror, memory_answer, handler.
 """

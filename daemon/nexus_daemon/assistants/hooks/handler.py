@@ -1,17 +1,17 @@
-"""Handles the hooks of other assistants: what each event does, and what it answers.
+"""Handle the hooks of other assistants: what each event does, and what the answer is.
 
-1. Events are taken in the order in which they came, one at a time (`take`), which is quick: what takes time
-   is a job for later or an answer.
-2. `compacting`: the session is mirrored into the ledger, and what could be given back is read from the
-   transcript. The assistant does not wait for either. No transcript is opened where the setting
-   `views.conversations` is off.
-3. `summary`: Claude Code ends the agent that summarizes, whose type is empty, with the summary as its last
-   message. It says so before `start`, while the transcript has no summary yet. `compacted`: Codex has written
-   what is left.
-4. `start` after a compaction answers with what was dropped. Unless it is known what is left, there is no
-   answer: nothing says what was dropped.
-5. `prompt` answers with memory and knowledge, if the hook was set up so.
-6. `loaded`: files are kept for `nexus show --for` (`loaded_files`), those of many events at once.
+1. Events are taken in the order in which they arrive, one at a time (`take`). Taking one is quick: slow work
+   is done later by a job, or by the function that computes the answer.
+2. `compacting`: a job mirrors the session into the ledger, and another reads from the transcript what could
+   be given back later. The assistant does not wait for either. If the setting `views.conversations` is off,
+   no transcript is opened.
+3. `summary`: Claude Code reports the end of the agent that summarizes. That agent has an empty type, and its
+   last message is the summary. The report comes before `start`, while the transcript has no summary yet.
+4. `compacted`: Codex has written the messages that are left.
+5. `start` after a compaction answers with what was dropped. If it is not known what is left, there is no
+   answer, since then it is not known what was dropped either.
+6. `prompt` answers with memory and knowledge, if the hook was set up for it.
+7. `loaded`: the files are kept for `nexus show --for` (`loaded_files`), those of many events in one write.
 """
 
 import logging
@@ -61,7 +61,7 @@ class _Session:
 
 
 class HookHandler:
-    """Handles hooks in the daemon's `folders`. `take` is called by one thread; jobs run in others."""
+    """Handles hooks in the daemon's `folders`. One thread calls `take`; jobs run in other threads."""
 
     def __init__(self, folders: HookFolders, running: RunningSessions = RUNNING) -> None:
         self._folders = folders
@@ -94,7 +94,7 @@ class HookHandler:
         return None
 
     def close(self) -> None:
-        """Wait for the jobs that run; the others are dropped."""
+        """Wait for the jobs that run. Jobs that have not begun are dropped."""
         self._reading.shutdown(cancel_futures=True)
         self._jobs.shutdown(cancel_futures=True)
 

@@ -1,7 +1,7 @@
-"""The payload of a hook, whatever the program calls its events and fields.
+"""Read the payload of a hook, whatever the program calls its events and fields.
 
-Recorded from Claude Code 2.1.330, Codex 0.169.0 and Gemini CLI 0.61.0, which have almost the same fields; the
-plugin that `nexus setup opencode` writes sends them for opencode.
+The fields were recorded from Claude Code 2.1.330, Codex 0.169.0 and Gemini CLI 0.61.0, which have almost the
+same ones. For opencode, the plugin that `nexus setup opencode` writes sends them.
 """
 
 from collections.abc import Mapping
@@ -45,7 +45,7 @@ class HookCall(msgspec.Struct, frozen=True):
 
     @property
     def tokens(self) -> int | None:
-        """The option --tokens; None without a valid one."""
+        """Return the value of the option --tokens. None if it is missing or not a whole number."""
         for name, value in zip(self.options, self.options[1:], strict=False):
             if name == "--tokens" and value.isascii() and value.isdecimal():
                 return int(value)
@@ -57,7 +57,7 @@ class HookCall(msgspec.Struct, frozen=True):
 
 
 class HookPayload(msgspec.Struct, frozen=True):
-    """The fields that are read; a program may send others."""
+    """The fields of a payload that Nexus reads. A program may send others."""
 
     session_id: str = ""
     transcript_path: str | None = None
@@ -77,7 +77,7 @@ class HookPayload(msgspec.Struct, frozen=True):
 
 
 def read_payload(data: bytes) -> HookPayload | None:
-    """The payload; None for anything else, and for one without a session."""
+    """Parse a payload. None if it is not valid, names no session, or has a path that is too long."""
     try:
         payload = decode_as(data, HookPayload)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

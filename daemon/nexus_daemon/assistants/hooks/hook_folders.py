@@ -1,8 +1,9 @@
-"""The folders that hooks work in, as the daemon has them: with their snapshot, knowledge base and ledger.
+"""Give hooks the folder that they work in, loaded in the daemon with its snapshot, knowledge base and ledger.
 
-1. A folder that is open in a window is that window's. Another one is loaded for hooks alone. It stays loaded
-   and watched until a window opens it, or hooks have named MOST_FOLDERS others.
-2. Hooks run in threads of their own, and wait there for what the event loop does for them.
+1. If the folder is open in a window, hooks use the window's folder. Otherwise the folder is loaded for hooks
+   alone. It stays loaded and watched until a window opens it, or until hooks have used MOST_FOLDERS other
+   folders.
+2. Hooks run in threads of their own. They wait there for the work that the event loop does for them.
 """
 
 import asyncio
@@ -42,7 +43,7 @@ class _NoDocuments:
 
 
 class HookClient:
-    """Has a folder loaded in the daemon; nothing is shown to it."""
+    """The client that owns a folder loaded for hooks. Nothing is shown to it."""
 
     name = "hooks"
     capabilities = ClientCapabilities()
@@ -70,7 +71,11 @@ class HookClient:
 
 
 class HookFolders:
-    """Finds the folders of hooks. `start` gives the daemon, on its event loop; threads call the methods."""
+    """Finds the folder that a hook call belongs to.
+
+    `start` returns the daemon, which it starts if needed; it is always called on the event loop. Other
+    threads call the methods of this class.
+    """
 
     def __init__(self, start: "Callable[[], Daemon]", loop: asyncio.AbstractEventLoop) -> None:
         self._start = start
@@ -83,9 +88,9 @@ class HookFolders:
         environ: Mapping[str, str],
         work: "Callable[[Daemon, LiveFolder], Coroutine[Any, Any, T]]",
     ) -> T | None:
-        """The result of work on the folder at a path; None if there is no folder.
+        """Run `work` on the folder at a path and return its result. None if there is no folder at the path.
 
-        RequestError if it cannot be loaded, TimeoutError after PATIENCE_S.
+        RequestError if the folder cannot be loaded, TimeoutError after PATIENCE_S.
         """
         if not files.is_dir(path):
             return None
@@ -98,7 +103,9 @@ class HookFolders:
             pending.cancel()
 
     def reads_conversations(self, path: str, environ: Mapping[str, str]) -> bool:
-        """Whether the settings of the folder at a path let its transcripts be read; no if it is not there."""
+        """Whether the settings of the folder at a path allow reading its transcripts. False without such a
+        folder.
+        """
 
         async def ask_settings(_: "Daemon", folder: "LiveFolder") -> bool:
             return reads_conversations((await folder.current()).effective)
@@ -110,7 +117,7 @@ class HookFolders:
             return False
 
     def ledger(self, path: str, environ: Mapping[str, str]) -> "FolderLedger | None":
-        """The ledger of the folder at a path; fails as `ask`."""
+        """Return the ledger of the folder at a path. None and errors as for `ask`."""
 
         async def open_ledger(daemon: "Daemon", folder: "LiveFolder") -> "FolderLedger":
             return await daemon.ledgers.of(await folder.current(), folder)

@@ -1,8 +1,10 @@
-"""Which instruction files other assistants said they loaded: of the last session in each folder.
+"""Store which instruction files other assistants said they loaded, for the last session in each folder.
 
-1. They are kept in `loaded.json` in the state directory: MOST_FOLDERS folders, MOST_FILES files of each.
-2. A session's file counts once, by path; a later event about it replaces the earlier one.
-3. What was written to a file after a session says nothing about that session: it is not compared.
+1. They are kept in `loaded.json` in the state directory, for MOST_FOLDERS folders and MOST_FILES files of
+   each.
+2. A session's file counts once, by path. A later event about the file replaces the earlier one.
+3. A file that was changed after the session is not compared, since its new text says nothing about that
+   session.
 """
 
 import os
@@ -26,7 +28,7 @@ _MTIME = 3  # of a stamp, in nanoseconds
 
 
 class LoadedFile(msgspec.Struct, frozen=True):
-    """A file that an assistant loaded, and why, in its own words."""
+    """A file that an assistant loaded, and the reason in the assistant's own words."""
 
     path: str
     reason: str
@@ -36,7 +38,10 @@ class LoadedFile(msgspec.Struct, frozen=True):
 
 
 class LoadedSession(msgspec.Struct, frozen=True):
-    """The files of the last session in a folder; `at` is when the first of them was loaded, since 1970."""
+    """The files that the last session in a folder loaded.
+
+    `at` is when the first of them was loaded, in seconds since 1970.
+    """
 
     assistant: str
     folder: str
@@ -46,7 +51,10 @@ class LoadedSession(msgspec.Struct, frozen=True):
 
 
 class Comparison(msgspec.Struct, frozen=True):
-    """A profile beside a session: files that only one of them has."""
+    """A profile compared with a session: the files that only one of them has.
+
+    `unexpected` are files that only the session loaded, `absent` the paths that only the profile names.
+    """
 
     session: LoadedSession
     unexpected: tuple[LoadedFile, ...]
@@ -71,7 +79,9 @@ def read_sessions(environ: Mapping[str, str]) -> list[LoadedSession]:
 
 
 def find_session(environ: Mapping[str, str], assistant: str, folder: str) -> LoadedSession | None:
-    """The last session of an assistant in a folder, by its real path."""
+    """Return the last session of an assistant in a folder, which is found by its real path. None if there is
+    none.
+    """
     real = files.real_path(folder)
     sessions = read_sessions(environ)
     return next(
@@ -85,7 +95,7 @@ def find_session(environ: Mapping[str, str], assistant: str, folder: str) -> Loa
 
 
 def add_files(environ: Mapping[str, str], new_sessions: Iterable[LoadedSession]) -> None:
-    """Add what sessions loaded; OSError if it cannot be written."""
+    """Store the files that sessions loaded. OSError if they cannot be written."""
     stored_sessions = {(session.assistant, session.folder): session for session in read_sessions(environ)}
     for new_session in new_sessions:
         stored_session = stored_sessions.pop((new_session.assistant, new_session.folder), None)
@@ -102,7 +112,9 @@ def add_files(environ: Mapping[str, str], new_sessions: Iterable[LoadedSession])
 
 
 def compare(session: LoadedSession, paths: Iterable[str]) -> Comparison:
-    """Compare the files of a profile's first request with those of a session."""
+    """Compare the files that a session loaded at its start with `paths`, the files of a profile's first
+    request.
+    """
     at_start = {files.real_path(file.path): file for file in session.files if file.reason in AT_START}
     expected = {files.real_path(path) for path in paths}
     unexpected = [

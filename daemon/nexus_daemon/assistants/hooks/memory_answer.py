@@ -1,10 +1,10 @@
-"""What a prompt of another assistant gets of the folder's memory and knowledge, where that is switched on.
+"""Add memory and knowledge of the folder to a prompt of another assistant, if that is switched on.
 
 1. Passages come first, in at most SHARE of the tokens, from the index as it is after a tenth of a second.
-   Then exchanges of other conversations of the folder in the ledger.
-2. Nothing matches, nothing is added.
-3. Only the folder that the assistant works in is searched: a path in its settings that leads elsewhere counts
-   as little as in a chat of Nexus itself.
+   Then come exchanges of other conversations of the folder in the ledger.
+2. If nothing matches, nothing is added.
+3. Only the folder that the assistant works in is searched. A path in its settings that leads outside the
+   folder is ignored, as in a chat of Nexus itself.
 """
 
 from collections.abc import Sequence
@@ -40,9 +40,9 @@ async def find_memory(
     limit: int,
     besides: tuple[str, str],
 ) -> str:
-    """Recall what matches a prompt in a folder, in at most `limit` tokens; empty if nothing matches.
+    """Return what matches a prompt in a folder, in at most `limit` tokens. Empty if nothing matches.
 
-    `besides` is the session itself, which the ledger may have: the assistant and the id.
+    `besides` is the (assistant, id) of the session itself, which is left out if the ledger has it.
     """
     words = query_terms(prompt)
     if len(words) < _SHORTEST:

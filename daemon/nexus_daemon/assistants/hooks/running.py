@@ -1,4 +1,4 @@
-"""The sessions of other assistants that run now, as their hooks say."""
+"""Keep the sessions of other assistants that run now, as their hooks report them."""
 
 import os
 import time
@@ -17,7 +17,8 @@ SILENT_S = 12 * 3600.0  # after which a session counts as ended: its program was
 class RunningSession(msgspec.Struct, frozen=True):
     """A session that runs. Times are seconds since 1970. It waits for the user after the end of a turn.
 
-    `process` is that of its program, if it is known: where that has ended, so has the session.
+    `process` is the id of the program's process, if it is known. Once that process has ended, the session has
+    ended, too.
     """
 
     assistant: str
@@ -31,7 +32,7 @@ class RunningSession(msgspec.Struct, frozen=True):
 
 
 class RunningSessions:
-    """All sessions that run, by assistant and id; thread-safe."""
+    """All sessions that run, by assistant and id. Any thread may use it."""
 
     def __init__(self, now: Callable[[], float] = time.time) -> None:
         self._now = now
@@ -48,7 +49,7 @@ class RunningSessions:
         state: State,
         process: int | None = None,
     ) -> None:
-        """Something happened in a session."""
+        """Note that something happened in a session, which now is in the given state."""
         now = self._now()
         key = (assistant, session)
         with self._lock:
@@ -68,12 +69,12 @@ class RunningSessions:
                 del self._sessions[next(iter(self._sessions))]
 
     def end(self, assistant: str, session: str) -> None:
-        """A session has ended."""
+        """Remove a session that has ended."""
         with self._lock:
             self._sessions.pop((assistant, session), None)
 
     def all(self) -> list[RunningSession]:
-        """The running sessions, the most recently changed first."""
+        """Return the running sessions, the last changed first. Sessions silent for SILENT_S are left out."""
         oldest = self._now() - SILENT_S
         with self._lock:
             sessions = list(reversed(self._sessions.values()))

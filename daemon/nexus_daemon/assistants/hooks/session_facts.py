@@ -1,7 +1,7 @@
-"""What a transcript says before a compaction, and what it says that is left after it.
+"""Read from a transcript what it says before a compaction, and what is left after it.
 
-Codex writes all that is left into the record of a compaction (`replacement_history`) before it says that the
-session goes on. Claude Code writes its summary later; its hook for the agent that summarizes has it.
+Codex writes all that is left into the record of a compaction (`replacement_history`) before it reports that
+the session goes on. Claude Code writes its summary later, but its hook for the agent that summarizes has it.
 """
 
 import logging
@@ -32,7 +32,9 @@ def read_facts(path: str, assistant: str) -> SessionFacts | None:
 
 
 def read_live_messages(path: str, assistant: str) -> list[Message]:
-    """The messages since the last compaction, with its summary."""
+    """Return the messages since the last compaction, with its summary. Empty if the transcript cannot be
+    read.
+    """
     records = _records(path, assistant)
     if not records:
         return []
@@ -49,7 +51,7 @@ def read_live_messages(path: str, assistant: str) -> list[Message]:
 
 
 def read_present(path: str, assistant: str) -> tuple[str, ...]:
-    """The texts that the last compaction left; empty without a record of one."""
+    """Return the texts that the last compaction left. Empty if there is no record of a compaction."""
     record_type = _record_type(assistant)
     try:
         compaction = None if record_type is None else last_compaction(path, record_type, MOST_BYTES)

@@ -1,4 +1,4 @@
-"""The log of all processes of Nexus: what is written, where, and how it is read.
+"""Log what all processes of Nexus do, and read that log.
 
-Whatever is logged is handed to a thread: no record waits for a disk or for a reader of standard error.
+Each record is handed to a thread, so no code waits for a disk or for a reader of standard error.
 """

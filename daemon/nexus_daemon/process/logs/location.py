@@ -1,10 +1,11 @@
-"""Where the log is, and which level processes write: the same for all processes of a state directory.
+"""Find the log's directory, and the level that processes write: the same for all processes of a state
+directory.
 
 1. The log is in $NEXUS_LOG, else in `logs` in $NEXUS_STATE, else in `nexus/logs` in the system's directory
    for user state, beside the ledger.
-2. Processes write records from INFO on. `level` in that directory, a JSON file with a level and the time
-   until which it holds, says otherwise: `nexus logs --record debug` writes it, running processes notice it
-   within seconds.
+2. Processes write records from INFO on, unless the file `level` in that directory sets another level. This
+   JSON file has a level and the time until which it holds. `nexus logs --record debug` writes it, and running
+   processes notice it within seconds.
 """
 
 import logging
@@ -27,7 +28,7 @@ _LARGEST = 1024  # bytes of the file that are read
 
 
 class RecordedLevel(msgspec.Struct, frozen=True):
-    """The level that processes write, until a time in seconds since 1970."""
+    """The level of the records that processes write, until a time in seconds since 1970."""
 
     level: Level
     until: float
@@ -38,14 +39,18 @@ class RecordedLevel(msgspec.Struct, frozen=True):
 
 
 def log_directory(environ: Mapping[str, str]) -> str:
-    """The absolute path of the log's directory. NoStateDirectoryError if nothing says where it is."""
+    """Return the absolute path of the log's directory. NoStateDirectoryError if no variable says where it
+    is.
+    """
     if path := environ.get("NEXUS_LOG"):
         return os.path.abspath(path)
     return os.path.join(state_directory(environ), "logs")
 
 
 def record_level(directory: str, level: Level, minutes: float) -> None:
-    """Have all processes write records of this level for a while; OSError if that cannot be written."""
+    """Make all processes write records of this level for some minutes. OSError if the file cannot be
+    written.
+    """
     data = msgspec.json.encode(RecordedLevel(level, time.time() + minutes * 60))
     write_file(os.path.join(directory, LEVEL_FILE), data)
 
