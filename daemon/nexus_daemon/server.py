@@ -1,7 +1,7 @@
-"""Method → function: the only module that registers LSP methods, for one client at a time.
+"""Map each method to its function: the only module that registers LSP methods, for one client at a time.
 
-Every `nexus/*` request is registered as itself and as a command (`/` → `.`), because some editors cannot
-send requests of their own.
+Every `nexus/*` request is registered as itself and as a command (`/` → `.`), because some editors cannot send
+requests of their own.
 """
 
 import asyncio
@@ -59,7 +59,7 @@ _LENS_COMMANDS = (SHOW_IN_CONTEXT, SHOW_SERVER)  # they show what they do themse
 
 
 def title_of(method: str) -> str:
-    """Return the title that the user sees during a long request."""
+    """Return the title that the user sees during a long request of this method."""
     title = _TITLES.get(method) or _TITLES.get(method.rpartition("/")[0])
     return f"Nexus: {title or 'Working'}"
 
@@ -67,9 +67,9 @@ def title_of(method: str) -> str:
 def build(
     start: "Callable[[], Daemon]", server: "NexusServer", process: "ClientProcess | None" = None
 ) -> None:
-    """Register everything on the server of a new connection. `start` gives the daemon once it is needed.
+    """Register everything on the server of a new connection. `start` returns the daemon once it is needed.
 
-    `process` describes the client's process; None: it is the daemon's own, as on standard input.
+    `process` describes the client's process. None means that it is the daemon's own, as on standard input.
     """
     connection = Connection(server, start, process)
     server.version = __version__

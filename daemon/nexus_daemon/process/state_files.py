@@ -1,4 +1,6 @@
-"""Files in the directory for the user's state: for this user alone, and replaced as a whole."""
+"""Write files in the directory for the user's state: only this user can read them, and they are replaced
+whole.
+"""
 
 import os
 import time
@@ -9,7 +11,7 @@ LOCK_S = 5.0  # that another process may hold a file
 
 
 def make_directory(directory: str) -> None:
-    """Create the directory for this user alone, with what is above it."""
+    """Create the directory and its missing parents. Only this user can read those that are created."""
     parent = os.path.dirname(directory)
     if parent != directory and not os.path.isdir(parent):
         make_directory(parent)
@@ -18,7 +20,9 @@ def make_directory(directory: str) -> None:
 
 
 def write_file(path: str, data: bytes) -> None:
-    """Replace a file, for this user alone, by one that is complete on the disk; OSError if that fails."""
+    """Replace a file, which only this user can read, once the new one is complete on the disk. OSError if
+    that fails.
+    """
     import tempfile  # slow, and needed by processes that write
 
     make_directory(os.path.dirname(path))
@@ -37,7 +41,10 @@ def write_file(path: str, data: bytes) -> None:
 
 @contextmanager
 def locked(path: str) -> Iterator[None]:
-    """Hold the lock file at a path, which is made; OSError if another process holds it for LOCK_S."""
+    """Hold the lock file at a path during the block. The file is created if it does not exist.
+
+    OSError if another process holds the lock for longer than LOCK_S.
+    """
     make_directory(os.path.dirname(path))
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600)
     try:
@@ -52,7 +59,7 @@ def locked(path: str) -> Iterator[None]:
 
 
 def try_lock(descriptor: int) -> bool:
-    """Lock an open file until it is closed; False if somebody else has."""
+    """Lock an open file until it is closed. Return False if it is locked already."""
     try:
         if os.name == "nt":
             import msvcrt

@@ -1,9 +1,9 @@
-"""The version of Nexus, and the number of the protocol, which says whether a client and a daemon fit.
+"""Define the version of Nexus and the number of its protocol, which says whether a client and a daemon fit.
 
-1. What is only added (methods, fields, values of a list such as `reason`) does not change the number.
-2. A change that a client of the number before would get wrong raises it: a method or field that is removed,
-   renamed or means something else, or a parameter that becomes required.
-3. Equal numbers fit, all others do not. A client that names no number is not warned.
+1. Additions (methods, fields, values of a list such as `reason`) do not change the number.
+2. The number is raised by a change that a client with the earlier number would misunderstand: a method or
+   field that is removed, renamed or means something else, or a parameter that becomes required.
+3. A client and a daemon fit if their numbers are equal. A client that names no number is not warned.
 """
 
 import os
@@ -13,7 +13,7 @@ PROTOCOL = 1
 
 
 def print_version() -> bool:
-    """Print the version on standard output; False if that fails: the command line then says why."""
+    """Print the version on standard output. Return False if that fails; the command line then says why."""
     try:
         os.write(1, f"nexus {__version__}{os.linesep}".encode())
     except OSError:
@@ -22,7 +22,10 @@ def print_version() -> bool:
 
 
 def describe_mismatch(client_protocol: object, editor: str) -> str | None:
-    """Return what to update when a client's number differs; None when it fits or is not a number."""
+    """Return a sentence that says what to update if a client's number differs.
+
+    None if the number is equal or is not a number.
+    """
     if type(client_protocol) is not int or client_protocol == PROTOCOL:
         return None
     if client_protocol > PROTOCOL:

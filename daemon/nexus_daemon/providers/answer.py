@@ -1,4 +1,4 @@
-"""What comes of a request: deltas while it streams, then the whole answer."""
+"""Define the items of an answer: deltas while it streams, then the whole answer."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -19,7 +19,7 @@ class TextDelta(msgspec.Struct, frozen=True):
 
 
 class ThinkingDelta(msgspec.Struct, frozen=True):
-    """The next piece of the model's reasoning, as far as its provider shows it."""
+    """The next piece of the model's reasoning, if its provider shows it."""
 
     text: str
 
@@ -28,11 +28,12 @@ class ModelAnswer(msgspec.Struct, frozen=True):
     """A whole answer, the last item of a stream.
 
     `message` is ready for the conversation: appended and assembled again in the same format, it returns the
-    provider's text, calls, reasoning and signatures. Its `tool_calls` are what the model wants to run; their
-    arguments are a JSON object, or text if the model wrote none, as in an answer that was cut off. A call of
-    Gemini may have the id "". `stop_reason` is the provider's own word: `end_turn`, `tool_use`, `max_tokens`,
-    `refusal` and `pause_turn` (Anthropic); `completed`, `max_output_tokens` (responses); `stop`, `length`,
-    `tool_calls`, `content_filter` (chat completions); `STOP`, `MAX_TOKENS`, `SAFETY` (Gemini).
+    provider's text, calls, reasoning and signatures. Its `tool_calls` are the calls that the model wants to
+    run. Their arguments are a JSON object, or text if the model did not write a JSON object, as in an answer
+    that was cut off. A call of Gemini may have the id "". `stop_reason` is the provider's own word:
+    `end_turn`, `tool_use`, `max_tokens`, `refusal` and `pause_turn` (Anthropic); `completed`,
+    `max_output_tokens` (responses); `stop`, `length`, `tool_calls`, `content_filter` (chat completions);
+    `STOP`, `MAX_TOKENS`, `SAFETY` (Gemini).
     """
 
     message: Message
@@ -44,17 +45,21 @@ AnswerItem = TextDelta | ThinkingDelta | ModelAnswer
 
 
 def text_delta(text: str) -> TextDelta:
-    """A delta whose text can be sent: half a surrogate pair becomes U+FFFD; in the answer it is whole."""
+    """Build a delta whose text can be sent: half a surrogate pair becomes U+FFFD. The whole answer keeps the
+    pair.
+    """
     return TextDelta(without_halves(text))
 
 
 def thinking_delta(text: str) -> ThinkingDelta:
-    """As `text_delta`, of reasoning."""
+    """Build a delta of reasoning, in the same way as `text_delta`."""
     return ThinkingDelta(without_halves(text))
 
 
 def message_of(parts: Sequence[dict[str, Any]]) -> Message:
-    """The message of an answer's parts, blocks or items, with its calls apart and their places marked."""
+    """Build the message of an answer from its parts, blocks or items. Calls are separate, with their places
+    marked.
+    """
     steps = steps_of(0, whole_message(Message("assistant", list(parts) or "")), [])
     messages = [step.message for step in steps if step.message.role == "assistant"]
     message = messages[0] if messages else Message("assistant", "")
@@ -70,9 +75,10 @@ def message_of(parts: Sequence[dict[str, Any]]) -> Message:
 def usage_of(
     total: Any, answer: Any, *, read: Any = None, written: Any = None, is_apart: bool = False
 ) -> ProviderUsage | None:
-    """A provider's counts; None if one of the two totals is missing.
+    """Build the usage from a provider's counts. None if one of the two totals is missing.
 
-    `total` includes what was read from the cache and written to it, unless that is counted apart.
+    `total` are the input tokens, `answer` the output tokens. `total` includes the tokens that were read from
+    the cache (`read`) and written to it (`written`), unless `is_apart`.
     """
     if not (_is_count(total) and _is_count(answer)):
         return None

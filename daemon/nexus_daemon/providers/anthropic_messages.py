@@ -1,4 +1,4 @@
-"""Anthropic's API: `POST /v1/messages`, streamed.
+"""Use Anthropic's API: `POST /v1/messages`, streamed.
 
 The SDK sends the request and splits the stream; its events stay JSON, so that unknown fields are kept.
 
@@ -28,7 +28,7 @@ _TEXTS = {"text_delta": "text", "thinking_delta": "thinking", "input_json_delta"
 
 
 def connect(target: Target, http: Any) -> anthropic.AsyncAnthropic:
-    """The SDK's client, without anything of the environment."""
+    """Build the SDK's client. It takes no key, address or header from the environment."""
     client = anthropic.AsyncAnthropic(
         api_key="",  # else that of the environment
         base_url=target.url or _URL,
@@ -42,7 +42,7 @@ def connect(target: Target, http: Any) -> anthropic.AsyncAnthropic:
 
 
 async def send(client: anthropic.AsyncAnthropic, body: Mapping[str, Any]) -> AsyncIterator[Any]:
-    """Send a body; the events."""
+    """Send a body and return the events of the answer."""
     events = await client.post(
         "/v1/messages",
         cast_to=object,
@@ -54,7 +54,7 @@ async def send(client: anthropic.AsyncAnthropic, body: Mapping[str, Any]) -> Asy
 
 
 async def read(events: AsyncIterator[Any]) -> AsyncIterator[AnswerItem]:
-    """The items of an answer."""
+    """Turn the events of an answer into deltas and, at last, the whole answer."""
     blocks: dict[int, dict[str, Any]] = {}
     pieces: dict[tuple[int, str], list[str]] = {}
     usage: dict[str, Any] = {}

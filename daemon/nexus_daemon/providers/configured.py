@@ -1,4 +1,4 @@
-"""The provider that the settings name, with its key."""
+"""Find the provider that the settings name, with its key."""
 
 from collections.abc import Mapping
 from contextlib import suppress
@@ -22,12 +22,13 @@ HOW = (
 
 
 async def find_target(snapshot: Snapshot, environ: Mapping[str, str]) -> Target:
-    """The provider that answers a folder's chats, with its key. RequestError, code no-provider, without one.
+    """Return the provider that answers a folder's chats, with its key.
 
-    The key is that of the environment, else the one that the user has stored.
+    The key is that of the environment, else the one that the user has stored. RequestError with the code
+    no-provider if there is no provider.
 
-    The global file names the provider: a file of the workspace comes with the code, so it must not choose
-    who is sent the conversation, with which key, and who is paid.
+    The global file must name the provider: a file of the workspace comes with the code, so it must not choose
+    who gets the conversation, with which key, and who is paid.
     """
     get = snapshot.effective.get
     name = get("/provider/name")
@@ -67,12 +68,12 @@ async def find_target(snapshot: Snapshot, environ: Mapping[str, str]) -> Target:
 
 
 def key_name(provider: str) -> str:
-    """The name under which the user's key of a provider is stored (`token_store`)."""
+    """Return the name under which the user's key of a provider is stored (`token_store`)."""
     return f"provider-{provider}"
 
 
 def describe_target(target: Target) -> str:
-    """Who is sent a conversation, for people: the provider, and its address if the settings name one."""
+    """Name for people who gets a conversation: the provider, and its address if the settings name one."""
     if target.url is None:
         return target.provider
     return f"{target.provider} at {printable_setting(target.url, ('provider', 'base_url'))}"

@@ -1,8 +1,8 @@
-"""Google's Gemini, streamed: `POST /v1beta/models/MODEL:streamGenerateContent`.
+"""Use Google's Gemini, streamed: `POST /v1beta/models/MODEL:streamGenerateContent`.
 
 1. The SDK makes its own types of a body and of the answer's chunks. The parts become JSON again.
 2. Pieces of one text are joined, but never with a signed part: a signature belongs to its own part.
-3. A blocked prompt has no candidate: the reason is the stop reason.
+3. A blocked prompt has no candidate: the reason for the block becomes the stop reason.
 
 Source: the types of google-genai 3.4; "Thought signatures" in the documentation of the Gemini API.
 """
@@ -33,7 +33,7 @@ _UNSIGNED = {"text", "thought"}
 
 
 def connect(target: Target, http: Any) -> genai.Client:
-    """The SDK's client, without anything of the environment."""
+    """Build the SDK's client. It takes no key, address or header from the environment."""
     options = types.HttpOptions(
         base_url=target.url or _URL,
         api_version="v1beta",
@@ -48,7 +48,10 @@ def connect(target: Target, http: Any) -> genai.Client:
 
 
 async def send(client: genai.Client, body: Mapping[str, Any]) -> AsyncIterator[Any]:
-    """Send a body; the chunks, once the first one is there: the SDK does not send before it is asked for."""
+    """Send a body and return the chunks, once the first one has arrived.
+
+    The SDK sends the request only when the first chunk is requested.
+    """
     fields = {
         key: value for key, value in body.items() if key not in ("model", "contents", "generationConfig")
     }
@@ -78,7 +81,7 @@ async def _with_first(first_chunk: Any, chunks: AsyncIterator[Any]) -> AsyncIter
 
 
 async def read(events: AsyncIterator[Any]) -> AsyncIterator[AnswerItem]:
-    """The items of an answer."""
+    """Turn the chunks of an answer into deltas and, at last, the whole answer."""
     parts: list[dict[str, Any]] = []
     usage: Any = None
     stop_reason: str | None = None

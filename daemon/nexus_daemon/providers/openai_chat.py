@@ -1,9 +1,9 @@
-"""OpenAI's chat completions, streamed, as OpenAI-compatible servers have them: `POST /chat/completions`.
+"""Use OpenAI's chat completions, streamed, as OpenAI-compatible servers have them: `POST /chat/completions`.
 
 1. The SDK sends the request and splits the stream; its chunks stay JSON, so that fields of other servers are
    kept: reasoning is in `reasoning_content` (DeepSeek, vLLM, llama.cpp) or `reasoning` (Ollama, OpenRouter).
 2. A call comes in pieces that name its index. Some servers number every call 0, and give each its own id.
-3. Without a key the SDK is given a word in its place: servers on this machine ask for none.
+3. If there is no key, the SDK gets a placeholder, since servers on this machine need no key.
 
 Source: "Chat completions, streaming" in OpenAI's API reference.
 """
@@ -27,7 +27,7 @@ _NO_KEY = "none"
 
 
 def connect(target: Target, http: Any) -> openai.AsyncOpenAI:
-    """The SDK's client, without anything of the environment."""
+    """Build the SDK's client. It takes no key, address or header from the environment."""
     client = openai.AsyncOpenAI(
         api_key=(target.key or "").strip() or _NO_KEY,
         admin_api_key="",
@@ -41,7 +41,7 @@ def connect(target: Target, http: Any) -> openai.AsyncOpenAI:
 
 
 async def post(client: openai.AsyncOpenAI, path: str, body: Mapping[str, Any]) -> AsyncIterator[Any]:
-    """Send a body; the events, as JSON."""
+    """Send a body to a path of the API and return the events as JSON."""
     events = await client.post(
         path, cast_to=object, body=body, stream=True, stream_cls=openai.AsyncStream[object]
     )
@@ -49,13 +49,13 @@ async def post(client: openai.AsyncOpenAI, path: str, body: Mapping[str, Any]) -
 
 
 async def send(client: openai.AsyncOpenAI, body: Mapping[str, Any]) -> AsyncIterator[Any]:
-    """Send a body; the chunks, of which the last one has the usage."""
+    """Send a body and return the chunks. The last chunk has the usage."""
     options = {"stream": True, "stream_options": {"include_usage": True}}
     return await post(client, "/chat/completions", {**body, **options})
 
 
 async def read(events: AsyncIterator[Any]) -> AsyncIterator[AnswerItem]:
-    """The items of an answer."""
+    """Turn the chunks of an answer into deltas and, at last, the whole answer."""
     texts: list[str] = []
     thoughts: list[str] = []
     refusals: list[str] = []

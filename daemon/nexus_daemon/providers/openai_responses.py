@@ -1,7 +1,7 @@
-"""OpenAI's responses, streamed: `POST /responses`.
+"""Use OpenAI's responses, streamed: `POST /responses`.
 
-1. The last event has the whole response. If its output is empty, the items are those that were done before.
-2. Its status is the stop reason, or what made it incomplete: `max_output_tokens`, `content_filter`.
+1. The last event has the whole response. If its output is empty, the items of earlier events are used.
+2. The stop reason is why the response is incomplete (`max_output_tokens`, `content_filter`), else its status.
 3. A response that failed, and an event `error`, are errors.
 
 Source: "Responses, streaming events" in OpenAI's API reference.
@@ -31,12 +31,12 @@ _ENDS = ("response.completed", "response.incomplete")
 
 
 async def send(client: openai.AsyncOpenAI, body: Mapping[str, Any]) -> AsyncIterator[Any]:
-    """Send a body; the events."""
+    """Send a body and return the events of the answer."""
     return await openai_chat.post(client, "/responses", {**body, "stream": True})
 
 
 async def read(events: AsyncIterator[Any]) -> AsyncIterator[AnswerItem]:
-    """The items of an answer."""
+    """Turn the events of an answer into deltas and, at last, the whole answer."""
     items: list[dict[str, Any]] = []
     async for event in events:
         kind = event["type"]

@@ -1,9 +1,9 @@
-"""Why a request failed, for the user and for the program that decides what comes next.
+"""Explain why a request failed, to the user and to the program that decides what comes next.
 
-1. The provider's words for the error decide the kind, then its sentence (an overflow has no status of its
-   own), then the HTTP status.
-2. What the provider says is quoted on one line, at most LONGEST_QUOTE characters of it, with the key, the
-   header values and everything that looks like a secret covered.
+1. The kind of the error follows from the provider's words for it, then from its sentence (an overflow has no
+   status of its own), then from the HTTP status.
+2. The provider's sentence is quoted on one line, at most LONGEST_QUOTE characters. The key, the header values
+   and everything that looks like a secret are covered.
 """
 
 import json
@@ -86,8 +86,9 @@ _LEAST_SECRET = 4  # characters; a shorter header value is a number or a word th
 class ProviderError(NexusError):
     """Why a request failed, in a sentence or two for the user: what is wrong and what to do.
 
-    `retry_after_s`: seconds after which the provider wants to be asked again; None: not said. `is_transient`:
-    the same request may succeed if it is sent again; None: as its kind says.
+    `retry_after_s` is the number of seconds that the provider wants to pass before the next request, or None
+    if it did not say. `is_transient` says that the same request may succeed if it is sent again; None leaves
+    that to the kind.
     """
 
     def __init__(
@@ -105,7 +106,7 @@ class ProviderError(NexusError):
 
 
 class StatedError(Exception):
-    """An error that a provider states within a stream, where its SDK does not raise it."""
+    """An error that a provider states within a stream, if its SDK does not raise it."""
 
     def __init__(self, body: Any) -> None:
         super().__init__("an error within a stream")
@@ -123,9 +124,9 @@ class _Failure(NamedTuple):
 def error_from_body(
     body: Any, target: Target, *, status: int | None = None, headers: Mapping[str, str] | None = None
 ) -> ProviderError:
-    """The error that a provider states, as the body of an answer or as an event of a stream.
+    """Build the error that a provider states, from the body of an answer or from an event of a stream.
 
-    `status` is the HTTP status; None within a stream.
+    `status` is the HTTP status, or None within a stream.
     """
     failure, headers = _failure_of(body), headers or {}
     if status is not None and 300 <= status < 400:
@@ -170,7 +171,7 @@ def _shown_text(value: Any) -> str:
 
 
 def quoted(text: str, target: Target) -> str:
-    """A provider's words as a sentence on one line, without secrets; "" if it says nothing."""
+    """Return a provider's words as a sentence on one line, without secrets. "" if it says nothing."""
     for secret in sorted(target.secrets, key=len, reverse=True):
         if len(secret) >= _LEAST_SECRET:
             for form in {secret, json.dumps(secret)[1:-1], quote(secret, safe="")}:

@@ -1,9 +1,9 @@
-"""What the modules of all APIs share: the HTTP client below an SDK, and what its exceptions mean.
+"""Share what the modules of all APIs need: the HTTP client below an SDK, and what its exceptions mean.
 
 1. A client lives for one turn: closing it closes its connections at once. TLS settings are read once.
 2. No redirect is followed, and an answer has at most LARGEST_ANSWER bytes.
-3. Timeouts are the client's own; an SDK that sends without one cannot lift them.
-4. What SDKs and HTTP clients log quotes addresses, headers and answers: only its place is logged.
+3. Timeouts are the client's own; an SDK that sends a request without a timeout cannot lift them.
+4. Log records of SDKs and HTTP clients quote addresses, headers and answers, so only their place is logged.
 """
 
 import ssl
@@ -33,7 +33,7 @@ for _package in ("anthropic", "openai", "google_genai", "httpx2", "httpcore2"):
 
 
 def open_http(target: Target) -> httpx2.AsyncClient:
-    """A client for the requests of one turn."""
+    """Open an HTTP client for the requests of one turn."""
     silence_s = LOADING_S if target.provider == "openai-compatible" else SILENCE_S
     timeout = httpx2.Timeout(silence_s, connect=CONNECT_S)
 
@@ -51,12 +51,12 @@ def open_http(target: Target) -> httpx2.AsyncClient:
 
 @cache
 def tls_settings() -> ssl.SSLContext:
-    """The certificates of this machine and of the environment; reading them takes 50 ms."""
+    """Read the certificates of this machine and of the environment, which takes 50 ms."""
     return httpx2.create_ssl_context()
 
 
 def provider_error(error: Exception, target: Target) -> ProviderError:
-    """What an exception of an SDK or of its HTTP client means."""
+    """Convert an exception of an SDK or of its HTTP client to a ProviderError."""
     if isinstance(error, ProviderError):
         return error
     response: Any = getattr(error, "response", None)
@@ -69,7 +69,7 @@ def provider_error(error: Exception, target: Target) -> ProviderError:
 
 
 def broken_answer(target: Target) -> ProviderError:
-    """The error for an answer that is not in the form of its API."""
+    """Build the error for an answer that is not in the form of its API."""
     return ProviderError(
         f"{target.name} answers, but not as its API should. Check `provider.name` and `provider.base_url`.",
         kind="bad-answer",
@@ -77,7 +77,7 @@ def broken_answer(target: Target) -> ProviderError:
 
 
 def early_end(target: Target) -> ProviderError:
-    """The error for an answer that stops before it is whole."""
+    """Build the error for an answer that stops before it is whole."""
     return ProviderError(
         f"{target.name} ended its answer before it was whole. Send the message again.", kind="network"
     )

@@ -1,12 +1,12 @@
-"""`Provider.stream`: one request, its retries, and every failure as a ProviderError.
+"""Stream one request to a provider, with its retries, and turn every failure into a ProviderError.
 
 1. The SDK is imported in a worker thread when its provider is first used.
-2. Until an answer begins, RETRIES more attempts follow an error that may pass: after the provider's delay, or
-   FIRST_DELAY_S, doubled each time. Waiting for more than LONGEST_WAIT_S in all is an error that says how
-   long the provider's delay is.
-3. Once an answer has begun nothing is sent again.
-4. A cancelled task or a closed iterator closes the connection at once. A whole answer leaves it open for the
-   next request of the turn.
+2. If an error that may pass comes before the answer begins, up to RETRIES more attempts follow. Each waits
+   for the provider's delay, or for FIRST_DELAY_S, doubled each time. If the wait would exceed LONGEST_WAIT_S
+   in all, an error says how long the provider's delay is.
+3. Once an answer has begun, nothing is sent again.
+4. A cancelled task or a closed iterator closes the connection at once. After a whole answer, the connection
+   stays open for the next request of the turn.
 """
 
 import asyncio
@@ -33,20 +33,20 @@ LONGEST_END_S = 0.5
 
 
 class ProviderApi(Protocol):
-    """A module for one API, imported with its SDK. `ERRORS` are the exceptions of the SDK."""
+    """A module for one API, which is imported with its SDK. `ERRORS` are the exceptions of the SDK."""
 
     ERRORS: tuple[type[Exception], ...]
 
     def connect(self, target: Target, http: Any) -> Any:
-        """The SDK's client upon an HTTP client."""
+        """Build the SDK's client on top of an HTTP client."""
         ...
 
     async def send(self, client: Any, body: Mapping[str, Any]) -> AsyncIterator[Any]:
-        """Send a request; the answer's events, once it has begun."""
+        """Send a request, and return the answer's events once the answer has begun."""
         ...
 
     def read(self, events: AsyncIterator[Any]) -> AsyncIterator[AnswerItem]:
-        """The items of an answer; no ModelAnswer if the events end early."""
+        """Turn the events into deltas and a ModelAnswer. There is no ModelAnswer if the events end early."""
         ...
 
 
@@ -68,7 +68,7 @@ _FORM_ERRORS = (ValueError, LookupError, TypeError, AttributeError, RecursionErr
 
 
 class Provider:
-    """A provider for the requests of one turn, on one connection. Lives on the event loop."""
+    """A provider for the requests of one turn, on one connection. Use it on the event loop."""
 
     def __init__(self, target: Target) -> None:
         self.target = target
@@ -81,16 +81,16 @@ class Provider:
         await self.close()
 
     async def close(self) -> None:
-        """Close the connection; the next request opens another one."""
+        """Close the connection. The next request opens another one."""
         http, self._http = self._http, None
         if http is not None:
             await http.aclose()
 
     async def stream(self, body: Mapping[str, Any]) -> AsyncIterator[AnswerItem]:
-        """Send a body in the format FORMATS[target.provider]; yield what comes, an Answer at last.
+        """Send a body in the format FORMATS[target.provider]. Yield deltas, and at last a ModelAnswer.
 
-        Gemini's format has no model: the caller adds it to the body as `model`. Raises ProviderError;
-        ValueError for a body without a model.
+        Gemini's format has no model, so the caller adds it to the body as `model`. Raise ProviderError if the
+        request fails, ValueError if the body has no model.
         """
         target = self.target
         package = _PACKAGES.get(target.provider)

@@ -1,4 +1,4 @@
-"""Where requests to a provider go."""
+"""Describe where requests to a provider go."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -20,7 +20,8 @@ _NAMES = {"anthropic": "Anthropic", "openai": "OpenAI", "google": "Google"}
 class Target(msgspec.Struct, frozen=True):
     """Where a request goes: the provider, its address, key and headers.
 
-    `url` is the API's base address; None: the provider's own. Its repr has neither key nor header values.
+    `url` is the API's base address, or None for the provider's own. The repr has neither key nor header
+    values.
     """
 
     provider: str
@@ -30,14 +31,16 @@ class Target(msgspec.Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """The provider for people: its name, or the host and port of an address that the settings name."""
+        """Return the provider's name for people, or the host and port of an address that the settings
+        name.
+        """
         if self.url is None:
             return _NAMES.get(self.provider, "The provider")
         return f"The server at {address_of(self.url)}"
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """The key and the header values, whole and word by word."""
+        """Return the key and the header values, each as a whole and as single words."""
         values = [value for value in (self.key, *self.headers.values()) if value]
         return tuple({*values, *(word for value in values for word in value.split())})
 
@@ -49,7 +52,7 @@ class Target(msgspec.Struct, frozen=True):
 
 
 def address_of(url: str) -> str:
-    """The host and port of an address, without user, password, path and query."""
+    """Return the host and port of an address, without user, password, path and query."""
     try:
         return urlsplit(url).netloc.rpartition("@")[2] or "an address without a host"
     except ValueError:

@@ -1,4 +1,4 @@
-"""The approvals in the user's state directory, and what servers offered, read and written."""
+"""Read and write the approvals in the user's state directory, and what servers offered."""
 
 import os
 from collections.abc import Callable, Mapping
@@ -31,13 +31,16 @@ _contents: dict[str, tuple[tuple[int, ...], Any]] = {}  # by path, with the stam
 
 
 def read_approvals(environ: Mapping[str, str]) -> Approvals:
-    """Read the user's approvals. NoStateDirectoryError if there is no directory for them."""
+    """Read the user's approvals. NoStateDirectoryError if there is no state directory."""
     approvals: Approvals = _read(approvals_file(environ), parse_approvals)
     return approvals
 
 
 def approve(environ: Mapping[str, str], launch: Launch, pin: str | None) -> Approvals:
-    """Let a launch start. `pin` identifies the approved definitions; None if unknown. OSError as below."""
+    """Allow a launch to start. `pin` identifies the approved definitions; None keeps the pin that is stored.
+
+    OSError if the approval cannot be written.
+    """
 
     def change(approvals: Approvals) -> Approvals:
         approved_pin = pin if pin is not None else approvals.pin_of(launch.hash)
@@ -47,7 +50,9 @@ def approve(environ: Mapping[str, str], launch: Launch, pin: str | None) -> Appr
 
 
 def keep_first(environ: Mapping[str, str], launch: Launch, offered: ReviewedDefinitions) -> None:
-    """Keep what a server offered when it was first started, unless it is kept. OSError as above."""
+    """Store what a server offered when it was first started, unless that is stored. OSError if it cannot be
+    written.
+    """
 
     def change(approvals: Approvals) -> Approvals:
         approval = approvals.servers.get(launch.hash)
@@ -62,14 +67,18 @@ def keep_first(environ: Mapping[str, str], launch: Launch, offered: ReviewedDefi
 
 
 def revoke(environ: Mapping[str, str], launch: Launch) -> Approvals:
-    """Let a launch start no more, and forget what it offered. OSError if that cannot be written."""
+    """Withdraw the approval of a launch, and delete what its server offered. OSError if that cannot be
+    written.
+    """
     with suppress(FileNotFoundError):
         os.unlink(definitions_file(environ, launch.hash))
     return _change(environ, lambda approvals: approvals.without(launch.hash))
 
 
 def read_definitions(environ: Mapping[str, str], launch_hash: str) -> ReviewedDefinitions | None:
-    """Read the definitions that a launch's server offered when its pin was kept. None if unknown."""
+    """Read the definitions that the server of a launch offered when they were stored. None if there are
+    none.
+    """
     definitions: ReviewedDefinitions | None = _read(
         definitions_file(environ, launch_hash), _parse_definitions
     )
@@ -99,7 +108,7 @@ def _read(path: str, parse: Callable[[str | None], Any]) -> Any:
 
 
 def keep_definitions(environ: Mapping[str, str], launch: Launch, definitions: ServerDefinitions) -> None:
-    """Keep what a server offers, to compare with it later. OSError if that cannot be written."""
+    """Store what a server offers, to compare with it later. OSError if it cannot be written."""
     write_file(definitions_file(environ, launch.hash), msgspec.json.encode(definitions))
 
 

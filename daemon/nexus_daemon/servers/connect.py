@@ -1,6 +1,7 @@
-"""A client of the SDK for a launch: a process, streamable HTTP or SSE; either era of the protocol.
+"""Connect a client of the SDK to the server of a launch: by a process, streamable HTTP or SSE.
 
-What the SDK logs quotes addresses, headers and answers, which may be secret: only its place is logged.
+Both eras of the protocol work. Log records of the SDK quote addresses, headers and answers, which may be
+secret, so only their place is logged.
 """
 
 import asyncio
@@ -37,10 +38,10 @@ async def connect(
     refused: asyncio.Event,
     on_message: Any,
 ) -> AsyncIterator[Client]:
-    """A client that has shaken hands with the server. `ended` is set when a process ends by itself,
-    `refused` when a server answers 401, whatever tokens of the user it is sent.
+    """Yield a client that has shaken hands with the server.
 
-    OSError, httpx2.HTTPError, MCPError or LaunchError if that fails.
+    `ended` is set when a process ends by itself, `refused` when a server answers 401 although it was sent the
+    user's tokens. OSError, httpx2.HTTPError, MCPError or LaunchError if connecting fails.
     """
     async with AsyncExitStack() as stack:
         if launch.transport == "stdio":

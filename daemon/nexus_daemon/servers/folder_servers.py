@@ -1,14 +1,15 @@
-"""The MCP servers of a daemon's folders: what may start, what runs, and what it may be asked.
+"""Manage the MCP servers of a daemon's folders: which may start, which run, and which may be called.
 
-1. A server starts only in a folder that the user trusts, by an approval that is bound to its launch, or
-   because a file of the user names it. Both are looked up from the disk at each start, restart and call; a
-   server ends when one of them is taken back.
-2. One server runs for each launch and each set of values that it is sent (`RunKey`). Folders where both are
-   the same share it; it ends with the last of them, and with the daemon.
-3. What it offers is pinned when it is first started after its approval. If it offers something else later,
-   it is not called until the user has approved the change.
-4. The SDK and the servers live in a thread of their own (`server_thread`); the class here lives on the loop.
-5. Changes of a launch are told at most once in TELL_S, the last one always.
+1. A server starts only in a folder that the user trusts. It also needs an approval that is bound to its
+   launch, or a file of the user that names it. Trust and approval are read from the disk at each start,
+   restart and call; a server ends when one of them is withdrawn.
+2. One server runs for each launch and each set of values that it is sent (`RunKey`). Folders with the same
+   launch and values share it. It ends when the last of them is closed, or with the daemon.
+3. The tools of a server are pinned when it is first started after its approval. If it offers something else
+   later, it is not called until the user has approved the change.
+4. The SDK and the servers live in a thread of their own (`server_thread`); the class here lives on the event
+   loop.
+5. Changes of a launch are reported at most once in TELL_S. The last change is always reported.
 """
 
 import asyncio
@@ -54,7 +55,7 @@ TELL_S = 1.0  # between two reports of a launch
 
 
 class RunKey(NamedTuple):
-    """Which running server is meant: the hash of a launch, and the digest of the values that it is sent."""
+    """The key of a running server: the hash of its launch, and the digest of the values that it is sent."""
 
     launch_hash: str
     values_digest: str
@@ -63,10 +64,11 @@ class RunKey(NamedTuple):
 class ServerView(msgspec.Struct, frozen=True, kw_only=True):
     """A server of a folder, and what is known of it. `error` is a sentence.
 
-    `launch` is None, and `key` empty, if it cannot be started as it is configured. `definitions` are what it
-    offers now, else what it offered when it ran last, `pin` stands for them. `is_pinned`: something is
-    approved, from which `changes` are the differences. `is_seen_elsewhere`: this launch never ran, and
-    `definitions` are what its program offered in another folder: they only estimate its cost.
+    `launch` is None, and `key` empty, if the server cannot be started as it is configured. `definitions` are
+    what it offers now, or else what it offered when it ran last; `pin` identifies them. `is_pinned` says that
+    definitions were approved; `changes` are the differences from those. `is_seen_elsewhere` says that this
+    launch never ran: then `definitions` are what its program offered in another folder, and only estimate its
+    cost.
     """
 
     server: McpServer
@@ -84,9 +86,10 @@ class ServerView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FolderServers:
-    """The servers of all folders. `changed` is called on the loop with the hash of a launch.
+    """The MCP servers of all folders. Use it on the event loop.
 
-    `inputs_of` gives what a folder is loaded with, from any thread.
+    `changed` is called on the event loop with the hash of a launch whose server has changed. `inputs_of`
+    returns what a folder is loaded with; any thread may call it.
     """
 
     def __init__(
@@ -112,7 +115,7 @@ class FolderServers:
     # ------------------------------------------------------------ what is there
 
     async def views(self, folder: Folder, snapshot: Snapshot) -> list[ServerView]:
-        """The servers in force in a folder, in the order of the layers."""
+        """Return the servers in force in a folder, in the order of the layers."""
         servers = [server for server in snapshot.layers.servers if server.shadowed_by is None]
         return await self._views(folder, snapshot, servers) if servers else []
 
@@ -127,7 +130,7 @@ class FolderServers:
         return views
 
     async def view(self, folder: Folder, snapshot: Snapshot, name: str) -> ServerView:
-        """One server. RequestError if there is none of this name."""
+        """Return the server of this name. RequestError if the folder has none."""
         servers = [server for server in snapshot.layers.servers if server.shadowed_by is None]
         named_servers = [server for server in servers if server.name == name]
         if not named_servers:
@@ -142,7 +145,10 @@ class FolderServers:
     async def approve(
         self, folder: Folder, snapshot: Snapshot, name: str, *, launch_hash: str, pin: str | None
     ) -> None:
-        """Approve a launch, or with `pin` what its server offers now. RequestError for another one."""
+        """Approve a launch, or with `pin` what its server offers now.
+
+        RequestError if the launch or what the server offers is no longer what the user approves.
+        """
         view = await self.view(folder, snapshot, name)
         launch = _launch_of(view)
         if launch.hash != launch_hash:
@@ -165,7 +171,9 @@ class FolderServers:
         self._report(launch.hash)
 
     async def revoke(self, folder: Folder, snapshot: Snapshot, name: str) -> None:
-        """Take an approval back, and end the servers that run by it."""
+        """Withdraw an approval, and end the servers that run by it. RequestError if the user's own file
+        approves it.
+        """
         launch = _launch_of(await self.view(folder, snapshot, name))
         if launch.is_of_user:
             raise RequestError(
@@ -189,9 +197,9 @@ class FolderServers:
     async def sign_in(
         self, folder: Folder, snapshot: Snapshot, name: str, *, open_page: Callable[[str], Awaitable[None]]
     ) -> ServerView:
-        """Have the user sign in on the page of an address, and start the server.
+        """Have the user sign in on the page that `open_page` opens, and start the server.
 
-        RequestError if it may not start, nobody can sign in to it, or that fails.
+        RequestError if the server may not start, has no sign-in, or if signing in fails.
         """
         view = await self.view(folder, snapshot, name)
         launch = _startable(view)
@@ -225,7 +233,9 @@ class FolderServers:
         return await self.start(folder, snapshot, name)
 
     async def sign_out(self, folder: Folder, snapshot: Snapshot, name: str) -> ServerView:
-        """Forget the tokens of a server, and end it. RequestError if a keyring may still have them."""
+        """Delete the tokens of a server, and end the server. RequestError if a keyring may still have
+        them.
+        """
         launch = _launch_of(await self.view(folder, snapshot, name))
         try:
             is_forgotten = await delete_tokens(self._inputs_of(folder).environ, launch.hash)
@@ -246,9 +256,9 @@ class FolderServers:
     async def start(
         self, folder: Folder, snapshot: Snapshot, name: str, *, seconds: float | None = None
     ) -> ServerView:
-        """Start a server, unless it runs, and wait until it has listed its tools, for `seconds` at most.
+        """Start a server unless it runs, and wait at most `seconds` until it has listed its tools.
 
-        RequestError if it may not start. One that fails has the state `failed`.
+        RequestError if it may not start. A server that fails has the state `failed`.
         """
         view = await self.view(folder, snapshot, name)
         launch = _startable(view)
@@ -273,7 +283,7 @@ class FolderServers:
         return await self.view(folder, snapshot, name)
 
     async def refresh(self, folder: Folder, snapshot: Snapshot, name: str) -> ServerView:
-        """List again what a server offers; it is started if it does not run."""
+        """List again what a server offers. A server that does not run is started."""
         view = await self.view(folder, snapshot, name)
         _startable(view)
         running = self._running.get(view.key)
@@ -284,7 +294,7 @@ class FolderServers:
         return await self.view(folder, snapshot, name)
 
     async def call(self, view: ServerView, *, tool: str, arguments: dict[str, Any]) -> dict[str, Any]:
-        """The result of a tool of a server that was started (`start`), as JSON.
+        """Call a tool of a server that was started (`start`), and return the result as JSON.
 
         RequestError if the server or the tool may not be called.
         """
@@ -299,11 +309,16 @@ class FolderServers:
         return await self._ask(view, lambda client: client.call_tool(tool, arguments))
 
     async def prompt(self, view: ServerView, prompt: str, arguments: dict[str, str]) -> dict[str, Any]:
-        """A prompt of a server that was started, as JSON. RequestError as in `call`."""
+        """Return a prompt of a server that was started, as JSON. RequestError if the server may not be
+        called.
+        """
         return await self._ask(view, lambda client: client.get_prompt(prompt, arguments))
 
     async def resource(self, view: ServerView, uri: str) -> dict[str, Any]:
-        """The contents of a resource of a server that was started, as JSON. RequestError as in `call`."""
+        """Return the contents of a resource of a server that was started, as JSON.
+
+        RequestError if the server may not be called.
+        """
         return await self._ask(view, lambda client: client.read_resource(uri, cache_mode="refresh"))
 
     async def _ask(
@@ -331,10 +346,11 @@ class FolderServers:
         return running
 
     async def offered(self, folder: Folder, snapshot: Snapshot, *, starts: bool) -> list[OfferedTool]:
-        """The tools that a turn may have: from servers that may start and whose definitions are approved.
+        """Return the tools that a turn may have: from servers that may start and whose definitions are
+        approved.
 
-        With `starts`, servers that do not run are started; only one that never listed its tools is waited
-        for. Else the tools of a server that does not run are those that it offered last.
+        With `starts`, servers that do not run are started; only a server that never listed its tools is
+        waited for. Without it, the tools of a server that does not run are those that it offered last.
         """
         tools: list[OfferedTool] = []
         views = await self.views(folder, snapshot)
@@ -359,7 +375,7 @@ class FolderServers:
             return view
 
     async def release(self, folder: Folder, kept: frozenset[RunKey] = frozenset()) -> None:
-        """End the servers that only this folder used, except these."""
+        """End the servers that only this folder used, except those in `kept`."""
         for key, users in list(self._users.items()):
             if key not in kept and folder in users:
                 users.discard(folder)
@@ -369,7 +385,8 @@ class FolderServers:
     async def follow(self, folder: Folder, snapshot: Snapshot) -> None:
         """End the servers of a folder that its files no longer name, or that it may no longer start.
 
-        Its agents have no others: they call servers of the folder that they were granted.
+        Agents of the folder have no servers of their own: they call servers of the folder that they were
+        granted.
         """
         if any(folder in users for users in self._users.values()):
             may_run = ("stopped", "starting", "ready", "changed", "failed", "needs-auth")
@@ -377,7 +394,9 @@ class FolderServers:
             await self.release(folder, frozenset(view.key for view in views if view.state in may_run))
 
     async def approvals_changed(self, folder: Folder, snapshot: Snapshot) -> None:
-        """Take in what another process did: approved servers of a folder, took that back, or signed in."""
+        """Take over what another process did: approved servers of a folder, withdrew approvals, or signed
+        in.
+        """
         previous_states, environ = self._states.get(folder, {}), self._inputs_of(folder).environ
         await self.follow(folder, snapshot)
         for view in await self.views(folder, snapshot):
@@ -392,7 +411,7 @@ class FolderServers:
                 self._report(view.key.launch_hash)
 
     async def close(self) -> None:
-        """End all servers; returns when they have ended."""
+        """End all servers, and return when they have ended."""
         self._is_closed = True
         for reports in self._reports.values():
             reports.stop()
@@ -486,7 +505,9 @@ class FolderServers:
 
 
 def log_of(launch: Launch, environ: Mapping[str, str]) -> ServerLog:
-    """The log of a launch, which covers the values that its file gives, and what they stand for."""
+    """Build the log of a launch. It covers the values that the launch's file gives, and the values of
+    variables in them.
+    """
     secrets = [*launch.variables.values(), *launch.headers.values(), *launch.hidden_words]
     for values in (launch.environment, launch.sent_headers):
         try:

@@ -1,4 +1,4 @@
-"""A client for servers that are reached by HTTP: answers are bounded, no redirect is followed."""
+"""Build HTTP clients for servers: answers are limited in size, and no redirect is followed."""
 
 from collections.abc import AsyncIterator
 from typing import Any
@@ -17,7 +17,7 @@ class AnswerTooLargeError(httpx2.TransportError):
 def http_client(
     headers: dict[str, Any] | None = None, timeout: Any = None, auth: httpx2.Auth | None = None
 ) -> httpx2.AsyncClient:
-    """A client whose answers are bounded, and that keeps no cookie of another server."""
+    """Build a client whose answers are limited in size, and that keeps no cookie of another server."""
     return httpx2.AsyncClient(
         headers=headers,
         auth=auth,
@@ -36,7 +36,7 @@ async def _bound(response: httpx2.Response) -> None:
 
 
 class BoundedStream(httpx2.AsyncByteStream):
-    """An answer that may have LARGEST_ANSWER bytes. Beyond that, AnswerTooLargeError."""
+    """An answer of at most LARGEST_ANSWER bytes. Reading more raises AnswerTooLargeError."""
 
     def __init__(self, stream: httpx2.AsyncByteStream) -> None:
         self._stream = stream

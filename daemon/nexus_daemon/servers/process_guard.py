@@ -1,9 +1,9 @@
-"""Ends the servers of a daemon that was killed: a process that outlives it for a moment.
+"""End the servers of a daemon that was killed: a process that outlives the daemon for a moment does it.
 
-1. The guard reads process groups from its standard input, and ends those that are left when that closes:
+1. The guard reads process groups from its standard input, and ends those that are left when the input closes:
    nothing else tells that a process was killed with SIGKILL.
-2. It is started with the first server, imports next to nothing, and is in a session of its own, so that what
-   ends a daemon's group does not end it.
+2. The guard is started with the first server and imports next to nothing. It is in a session of its own, so a
+   signal that ends the daemon's process group does not end the guard.
 """
 
 import contextlib
@@ -29,7 +29,7 @@ for number, wait in ((signal.SIGTERM, 1.0), (signal.SIGKILL, 0.0)):
 
 
 class ProcessGuard:
-    """The guard of this process. Thread-safe."""
+    """The guard of this process. Any thread may use it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -38,7 +38,9 @@ class ProcessGuard:
         self._is_closed = False
 
     def add(self, group: int) -> None:
-        """End this process group when this process is gone. OSError if there can be no guard."""
+        """Have the guard end this process group when this process is gone. OSError if the guard cannot
+        start.
+        """
         with self._lock:
             self._groups.add(group)
             if self._is_closed:
@@ -50,13 +52,13 @@ class ProcessGuard:
             self._tell(f"+{group}\n")
 
     def remove(self, group: int) -> None:
-        """The group has ended."""
+        """Take note that the process group has ended."""
         with self._lock:
             self._groups.discard(group)
             self._tell(f"-{group}\n")
 
     def close(self) -> None:
-        """End the guard, and with it the groups that are left."""
+        """End the guard, which ends the groups that are left."""
         with self._lock:
             process, self._process, self._is_closed = self._process, None, True
         if process is not None and process.stdin is not None:

@@ -1,8 +1,9 @@
-"""Receives the browser when a sign-in has ended: a listener on 127.0.0.1, for one answer.
+"""Receive the browser when a sign-in has ended: a listener on 127.0.0.1, for one answer.
 
-1. It answers only a request for its path with the `state` of the sign-in, which the browser alone knows; no
+1. It answers only a request for its path with the `state` of the sign-in, which only the browser knows. No
    other page or program can end the sign-in, or give it a code.
-2. It reads at most LONGEST_HEAD of a request, for REQUEST_S, and nothing of it is printed or logged.
+2. It reads at most LONGEST_HEAD bytes of a request, for REQUEST_S. Nothing of the request is printed or
+   logged.
 """
 
 import asyncio
@@ -24,11 +25,13 @@ _PAGE = "<!doctype html><title>Nexus</title><p>{}</p>"
 
 
 class SignInError(RequestError):
-    """Signing in has failed; the text says why."""
+    """Signing in has failed. The text says why."""
 
 
 class RedirectListener:
-    """`uri` is where the browser has to go in the end. `answer` is what it brings."""
+    """Listens for the end of a sign-in. `uri` is the address that the browser is sent to, `answer` what it
+    brings.
+    """
 
     def __init__(self) -> None:
         self.uri = ""
@@ -36,11 +39,11 @@ class RedirectListener:
         self._state = ""
 
     def expect(self, page: str) -> None:
-        """Answer the sign-in that begins at this address."""
+        """Expect the answer of the sign-in that begins at the address `page`."""
         self._state = dict(parse_qsl(urlsplit(page).query)).get("state", "")
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Answer one request."""
+        """Answer one request of a connection."""
         with suppress(OSError, EOFError, ValueError, asyncio.LimitOverrunError):
             async with asyncio.timeout(REQUEST_S):
                 head = await reader.readuntil(b"\r\n\r\n")
@@ -75,7 +78,7 @@ class RedirectListener:
 
 @asynccontextmanager
 async def redirect_listener() -> AsyncIterator[RedirectListener]:
-    """A listener on a free port. OSError if there is none."""
+    """Yield a listener on a free port. OSError if there is no free port."""
     listener = RedirectListener()
     server = await asyncio.start_server(listener.serve, "127.0.0.1", 0, limit=LONGEST_HEAD)
     listener.uri = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}{PATH}"

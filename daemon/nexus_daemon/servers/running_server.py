@@ -1,12 +1,12 @@
-"""One server that runs: starting, listing, calling, noticing changes, starting again after a crash.
+"""Run one server: start it, list and call its tools, notice changes, start it again after a crash.
 
-1. It lives in the thread of the servers. What others may know of it is in `status`, a frozen value that is
-   replaced as a whole.
-2. A server that was ready and ends by itself is started again after RESTART_S, doubled each time; after
-   MOST_RESTARTS in a row it has failed. One that ran for STEADY_S counts as new. One that never was ready has
-   failed at once: its settings are wrong, and somebody waits.
-3. When it says that its tools changed, they are listed again, at most once in RELIST_S; whether they may be
-   called is the caller's business (`folder_servers`).
+1. It lives in the thread of the servers. Other threads read `status`, a frozen value that is replaced as a
+   whole.
+2. A server that was ready and ends by itself is started again after RESTART_S, doubled each time. After
+   MOST_RESTARTS in a row it has failed. A server that ran for STEADY_S counts as new. A server that never was
+   ready has failed at once: its settings are wrong, and a request waits for it.
+3. When a server says that its tools changed, they are listed again, at most once in RELIST_S. The caller
+   (`folder_servers`) decides whether they may be called.
 """
 
 import asyncio
@@ -49,11 +49,11 @@ State = Literal["starting", "ready", "failed", "needs-auth", "stopped"]
 
 
 class CallError(RequestError):
-    """A tool could not be called; the text says why."""
+    """A tool could not be called. The text says why."""
 
 
 class ServerStatus(msgspec.Struct, frozen=True):
-    """What is known of a running server. `error` is a sentence; `offered` is what it listed last."""
+    """What is known of a running server. `error` is a sentence; `offered` is what the server listed last."""
 
     state: State
     offered: ReviewedDefinitions | None = None
@@ -62,7 +62,9 @@ class ServerStatus(msgspec.Struct, frozen=True):
 
 
 class RunningServer:
-    """A server with its connection. `on_change` is called in its thread whenever `status` changes."""
+    """A server with its connection. `on_change` is called in the servers' thread whenever `status`
+    changes.
+    """
 
     def __init__(
         self,
@@ -92,12 +94,12 @@ class RunningServer:
         self._task = asyncio.get_running_loop().create_task(self._run())
 
     async def stop(self) -> None:
-        """End it, with everything that it started."""
+        """End the server, with all processes that it started."""
         self._stop.set()
         await asyncio.wait([self._task])
 
     async def refresh(self) -> None:
-        """List what it offers again; CallError if it is not ready."""
+        """List again what the server offers. CallError if it is not ready."""
         client = self._connected()
         try:
             offered = await _list(client)
@@ -108,7 +110,9 @@ class RunningServer:
     async def ask(
         self, request: Callable[[Client], Coroutine[Any, Any, Any]], *, pin: str, seconds: float
     ) -> dict[str, Any]:
-        """The answer to a request as JSON, if what the server offers has this pin; CallError if not."""
+        """Return the answer to a request as JSON. CallError if what the server offers does not have this
+        pin.
+        """
         client, name = self._connected(), self.launch.name
         if self.status.offered is None or self.status.offered.pin != pin:
             raise CallError(f"The server {name!r} offers other tools than a moment ago.", code="mcp-changed")

@@ -1,8 +1,10 @@
-"""What servers print to their standard error: a file for each launch, bounded, with secrets covered.
+"""Log what servers print to their standard error: a file for each launch, of limited size, with secrets
+covered.
 
-1. A line is covered before it is written: secrets that look like one, and every value that the file gives a
-   variable or a header.
-2. A file has at most MOST_BYTES, of which the newer half is kept. It goes after EXPIRES_S without a line.
+1. A line is covered before it is written: everything that looks like a secret, and every value that the
+   launch's file gives a variable or a header.
+2. A file has at most MOST_BYTES; when it is full, its newer half is kept. It is removed after EXPIRES_S
+   without a new line.
 """
 
 import os
@@ -26,17 +28,19 @@ _PARTS = re.compile(r"[\s:@/?&=#;,\"]+")  # of `Bearer …`, of an address with 
 
 
 def log_directory(environ: Mapping[str, str]) -> str:
-    """The absolute path of the directory. NoStateDirectoryError if nothing says where it is."""
+    """Return the absolute path of the log directory. NoStateDirectoryError if no variable says where it
+    is.
+    """
     return os.path.join(state_directory(environ), "servers")
 
 
 def log_path(environ: Mapping[str, str], launch_hash: str) -> str:
-    """The log of a launch."""
+    """Return the path of the log of a launch."""
     return os.path.join(log_directory(environ), f"{launch_hash[:16]}.log")
 
 
 class ServerLog:
-    """The log of one server; writes at once. `secrets` are values that must not be in it."""
+    """The log of one server. It writes each line at once. `secrets` are values that must not be in it."""
 
     def __init__(self, path: str, secrets: Iterable[str]) -> None:
         self.path = path
@@ -56,13 +60,13 @@ class ServerLog:
         self._secrets = sorted(covered.union(self._secrets), key=len, reverse=True)
 
     def cover(self, text: str) -> str:
-        """A text without the secrets of the server."""
+        """Replace the secrets of the server in a text."""
         for secret in self._secrets:
             text = text.replace(secret, _COVER)
         return redact(text)
 
     def write(self, text: str) -> None:
-        """Add a line; a disk that is full loses it."""
+        """Add a line. The line is lost if it cannot be written."""
         line = visible_line(self.cover(text).rstrip())[:LONGEST_LINE]
         if not line:
             return
@@ -78,7 +82,7 @@ class ServerLog:
 
 
 def remove_expired(environ: Mapping[str, str]) -> None:
-    """Remove the logs that nobody has written to for long."""
+    """Remove the logs that were not written to for EXPIRES_S."""
     directory = log_directory(environ)
     with suppress(OSError):
         for entry in os.scandir(directory):

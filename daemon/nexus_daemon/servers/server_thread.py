@@ -1,6 +1,6 @@
-"""The thread in which the SDK lives: what a server sends is decoded there, never on the daemon's loop.
+"""Run the SDK in a thread of its own: what a server sends is decoded there, never on the daemon's event loop.
 
-It starts with the first job, and imports the SDK then.
+The thread starts with the first job, which imports the SDK.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ END_S = 6.0  # that servers have to end
 
 
 class ServerThread:
-    """An event loop in a thread of its own. Thread-safe."""
+    """An event loop in a thread of its own. Any thread may use it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -24,7 +24,7 @@ class ServerThread:
         self._is_closed = False
 
     def submit(self, work: Coroutine[Any, Any, T]) -> "Future[T]":
-        """Run a coroutine there. RuntimeError if it has been closed."""
+        """Run a coroutine in the thread. RuntimeError if the thread has been closed."""
         with self._lock:
             if self._is_closed:
                 work.close()
@@ -38,7 +38,9 @@ class ServerThread:
             return asyncio.run_coroutine_threadsafe(work, self._loop)
 
     def close(self, end: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """Run `end` there, for at most END_S, and stop the thread; returns when it has stopped."""
+        """Run `end` in the thread, for at most END_S, then stop the thread, and return when it has
+        stopped.
+        """
         with self._lock:
             loop, thread = self._loop, self._thread
             self._loop, self._thread, self._is_closed = None, None, True

@@ -1,9 +1,9 @@
-"""Signing in to servers with OAuth: the SDK's flow with PKCE, and the tokens that it brings.
+"""Sign in to servers with OAuth: the SDK's flow with PKCE, and the tokens that it brings.
 
-1. Nothing of the flow runs unless the user asks for it (`sign_in`). A server that is only used gets its
-   tokens, which are refreshed when they expire; if it refuses them, somebody has to sign in again.
-2. Metadata, registration, tokens and the page for the browser are asked for by https alone. Only a server on
-   this machine may name others on it.
+1. The flow runs only if the user starts it (`sign_in`). A server that is only used is sent its tokens, which
+   are refreshed when they expire. If it refuses them, the user has to sign in again.
+2. Metadata, registration, tokens and the page for the browser are requested only by https. Only a server on
+   this machine may name http addresses, on this machine.
 3. A client is registered anew for each sign-in, since its port is another one.
 4. Tokens are kept by launch (`token_store`), together with what is needed to refresh them.
 """
@@ -41,7 +41,7 @@ _PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
 
 
 class SavedSignIn(msgspec.Struct, frozen=True):
-    """What is kept of a sign-in, as the SDK's models have it; `expires` is by `time.time()`."""
+    """The stored result of a sign-in, in the form of the SDK's models. `expires` is by `time.time()`."""
 
     tokens: dict[str, Any]
     client: dict[str, Any] | None
@@ -95,9 +95,9 @@ class _Storage:
 
 
 class SavedTokens(httpx2.Auth):
-    """Sends the saved tokens of a launch, refreshed if need be; sets `refused` if the server answers 401.
+    """Sends the stored tokens of a launch, refreshed if needed. It sets `refused` if the server answers 401.
 
-    The `log` covers the tokens from then on.
+    From then on the `log` covers the tokens.
     """
 
     def __init__(
@@ -157,9 +157,10 @@ class _Flow(httpx2.Auth):
 
 
 async def sign_in(launch: Launch, environ: Mapping[str, str], *, show_page: Callable[[str], Any]) -> None:
-    """Have the user sign in on a page of the server's, and keep the tokens.
+    """Have the user sign in on a page of the server, and store the tokens. `show_page` gets the page's
+    address.
 
-    SignInError if that fails, httpx2.HTTPError or OSError if something cannot be reached or written.
+    SignInError if signing in fails, httpx2.HTTPError or OSError if something cannot be reached or written.
     """
     _check_address(httpx2.URL(launch.url), launch)
     storage = _Storage(launch.hash, environ, is_new=True)

@@ -1,10 +1,10 @@
-"""A server's process as a transport of the SDK: a minimal environment, bounded lines, its errors in a log.
+"""Use a server's process as a transport of the SDK: minimal environment, limited lines, errors in a log.
 
-1. The process is started without a shell, in a session of its own, so that it is ended with everything that
-   it started.
+1. The process is started without a shell, in a session of its own, so that it is ended with all processes
+   that it started.
 2. A line of its output that is longer than LONGEST_LINE ends the connection, and so do MOST_NOISE lines that
-   are no messages.
-3. It is ended as the protocol says: its input is closed, then it gets SIGTERM, then SIGKILL.
+   are not messages.
+3. The process is ended as the protocol says: its input is closed, then it gets SIGTERM, then SIGKILL.
 """
 
 import asyncio
@@ -43,9 +43,9 @@ async def stdio_transport(
     guard: ProcessGuard,
     ended: asyncio.Event,
 ) -> AsyncIterator["TransportStreams"]:
-    """The streams of a new process; `ended` is set when its output ends.
+    """Start a process and yield its streams. `ended` is set when its output ends.
 
-    OSError if it cannot be started, LaunchError for a missing variable.
+    OSError if the process cannot be started, LaunchError if a variable is missing.
     """
     process = await asyncio.create_subprocess_exec(
         launch.executable,

@@ -1,9 +1,10 @@
-"""Tokens of servers that the user signed in to: in the system's keyring, else in a file for this user alone.
+"""Store tokens of servers that the user signed in to: in the system's keyring, else in a file only the user
+can read.
 
-1. A file for each launch says that there are tokens, so that nobody asks the keyring without need. It holds
-   them only where the keyring cannot: where there is none, or it fails or hangs.
-2. A keyring may hang, or wait for its user. It is asked in a thread of its own, for KEYRING_S at most, and
-   after that no more by this process.
+1. A file for each launch says that there are tokens, so that the keyring is asked only if needed. The file
+   holds the tokens only if the keyring cannot: if there is none, or if it fails or hangs.
+2. A keyring may hang, or wait for its user. It is asked in a thread of its own, for at most KEYRING_S. After
+   it has hung once, this process does not ask it again.
 """
 
 import asyncio
@@ -28,12 +29,14 @@ _unsure: set[str] = set()  # launches whose tokens the keyring may have beside t
 
 
 def tokens_file(environ: Mapping[str, str], launch_hash: str) -> str:
-    """The absolute path of the file of a launch. NoStateDirectoryError if nothing says where it is."""
+    """Return the absolute path of the token file of a launch. NoStateDirectoryError if there is no state
+    directory.
+    """
     return os.path.join(state_directory(environ), "trust", f"tokens-{launch_hash}.json")
 
 
 def saved_at(environ: Mapping[str, str], launch_hash: str) -> float:
-    """When tokens were saved last, by `time.time()`; 0 if there are none. In a thread."""
+    """Return when tokens were stored last, by `time.time()`; 0 if there are none. Call it in a thread."""
     try:
         return os.stat(tokens_file(environ, launch_hash)).st_mtime
     except OSError:
@@ -41,7 +44,7 @@ def saved_at(environ: Mapping[str, str], launch_hash: str) -> float:
 
 
 async def load_tokens(environ: Mapping[str, str], launch_hash: str) -> str | None:
-    """Return the text that was saved last. None if there is none or the keyring does not return it."""
+    """Return the text that was stored last. None if there is none or the keyring does not return it."""
     path = tokens_file(environ, launch_hash)
     text = (await asyncio.to_thread(files.read_text, path, limit=LARGEST)).text
     if text != IN_KEYRING:
@@ -51,7 +54,7 @@ async def load_tokens(environ: Mapping[str, str], launch_hash: str) -> str | Non
 
 
 async def save_tokens(environ: Mapping[str, str], launch_hash: str, text: str) -> None:
-    """Keep a text. OSError if neither the keyring nor the disk takes it."""
+    """Store a text. OSError if neither the keyring nor the disk takes it."""
 
     def save(keyring: Any) -> bool:
         keyring.set_password(SERVICE, launch_hash, text)
@@ -66,7 +69,10 @@ async def save_tokens(environ: Mapping[str, str], launch_hash: str, text: str) -
 
 
 async def delete_tokens(environ: Mapping[str, str], launch_hash: str) -> bool:
-    """Forget what was saved; False if the keyring may still have it. OSError if the disk has."""
+    """Delete the stored text. Return False if the keyring may still have it.
+
+    OSError if the file cannot be deleted.
+    """
 
     def delete(keyring: Any) -> bool:
         with suppress(keyring.errors.PasswordDeleteError):  # it is not there

@@ -1,4 +1,4 @@
-"""Conversations in memory and in the ledger, and what their next request is sent with."""
+"""Keep conversations in memory and in the ledger, and assemble their next request."""
 
 from typing import TYPE_CHECKING
 

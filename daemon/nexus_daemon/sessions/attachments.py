@@ -1,16 +1,16 @@
-"""Instruction files of one turn: those for the files that it is about, and those that the editor attaches.
+"""Send instruction files with one turn: those for the files that the turn is about, and those of the editor.
 
 They are sent once, and not as the user's words.
 
 1. A file of the folder that is for some files only (`applyTo`) is sent if it applies to a file of the turn.
 2. A file that the prompt contains is left out. It is recognized by its real path and by its text, since
    copies of one file are common.
-3. The others stand in the last user message, before the memory, each with a row of its own. They are not part
-   of the conversation, so each request has them once. Their order is that of their URIs, whatever order the
-   editor uses: what is sent equals what was predicted.
+3. The other files stand in the last user message, before the memory, each with a row of its own. They are not
+   part of the conversation, so each request has them once. They are in the order of their URIs, whatever
+   order the editor uses, so what is sent equals what was predicted.
 4. Unsaved text wins: the client's own, else that of an open document, else the file on disk.
-5. A file that cannot be read is reported and left out. So is a file of the folder, or of a directory above
-   it in its repository, that the prompt must not contain: a link in a repository must not send its user's
+5. A file that cannot be read is reported and left out. So is a file of the folder, or of a directory above it
+   in its repository, that the prompt must not contain: a link in a repository must not send its user's
    secrets.
 """
 
@@ -48,7 +48,7 @@ class _Outcome(NamedTuple):
 
 
 class Attachments(NamedTuple):
-    """The items to send, and the outcome for each of the folder's files and of the editor's."""
+    """The items to send, and the outcome for each file of the folder and of the editor."""
 
     items: tuple[MemoryItem, ...] = ()
     instructions: tuple[_Outcome, ...] = ()  # the folder's, for some files only
@@ -64,7 +64,10 @@ def read_attachments(
     overlays: Mapping[str, str],
     files: Sequence[str] = (),
 ) -> Attachments:
-    """Read the files that the prompt lacks. The turn is about the URIs `files`. Blocks on the disk."""
+    """Read the files that the prompt does not contain yet. Blocks on the disk.
+
+    `files` are the URIs of the files that the turn is about; `overlays` has unsaved texts by path.
+    """
     conditional = snapshot.contents.conditional
     if not attachments and not conditional:
         return NO_ATTACHMENTS
@@ -122,7 +125,7 @@ def _applied(snapshot: Snapshot, conditional: Conditional, paths: Sequence[str])
 
 
 def report_attachments(attachments: Attachments, memory: Mapping[str, Any]) -> dict[str, Any]:
-    """The outcome for each file, as `metadata.instructions` and `metadata.attachments`.
+    """Build `metadata.instructions` and `metadata.attachments`: the outcome for each file.
 
     `memory` is the report on all items.
     """

@@ -1,4 +1,4 @@
-"""The warnings at 75, 90 and 95 % of the budget: each once until the conversation is compacted or cleared."""
+"""Warn at 75, 90 and 95 % of the budget, each once until the conversation is compacted or cleared."""
 
 from nexus_daemon import protocol
 from nexus_daemon.lsp import lsp_types
@@ -11,7 +11,9 @@ THRESHOLDS = (75, 90, 95)
 def budget_warning(
     conversation: Conversation, folder: str, usage: protocol.TokenUsage, *, percent: float
 ) -> lsp_types.ShowMessageParams | None:
-    """The warning to show at `percent` of the budget; None if the user had it. `folder` is a name."""
+    """Return the warning to show at `percent` of the budget. None if the user had it. `folder` is a name for
+    people.
+    """
     threshold = threshold_at(percent)
     if threshold <= (conversation.warned or 0):
         return None
@@ -32,5 +34,5 @@ def budget_warning(
 
 
 def threshold_at(percent: float) -> int:
-    """The highest threshold reached at `percent`; 0 below the first."""
+    """Return the highest threshold reached at `percent`, or 0 below the first."""
     return max((threshold for threshold in THRESHOLDS if percent >= threshold), default=0)

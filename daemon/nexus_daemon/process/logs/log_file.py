@@ -1,11 +1,12 @@
-"""The files of the log: several processes append whole lines to one file, which is rotated by its size.
+"""Write the files of the log: several processes append whole lines to one file, which is rotated by its size.
 
-1. A batch of lines is one `write` to a file that was opened to append, so lines of different processes
-   never mix. No process keeps the file open: whoever deletes or rotates it disturbs nobody.
-2. A file that would exceed `SIZE` is renamed to `nexus.log.1`, that to `nexus.log.2` and so on; what is
-   behind `KEPT` files goes. One process at a time does it, under a lock. Whoever cannot have the lock
-   appends nevertheless: another process rotates just now, and lines that reach the renamed file are in it.
-3. The file is a regular file of this user, with the permissions 0600: a link or a pipe in its place is
+1. A batch of lines is one `write` to a file that was opened to append, so lines of different processes never
+   mix. No process keeps the file open, so it may be deleted or rotated at any time.
+2. A file that would exceed `SIZE` is renamed to `nexus.log.1`, that one to `nexus.log.2` and so on. Files
+   beyond `KEPT` are removed. One process at a time rotates, under a lock. A process that cannot get the lock
+   appends without rotating: another process rotates at that moment, and lines that reach the renamed file are
+   kept in it.
+3. The file is a regular file of this user, with the permissions 0600. A link or a pipe in its place is
    refused.
 """
 
@@ -36,7 +37,7 @@ _APPEND = (
 
 
 class LogFile:
-    """The log in a directory. Its methods block and raise OSError: they are for a thread."""
+    """The log in a directory. Its methods block and raise OSError, so call them in a thread."""
 
     def __init__(self, directory: str, *, size: int = SIZE, kept: int = KEPT) -> None:
         self.directory = directory
@@ -92,7 +93,7 @@ class LogFile:
 
 
 def rotated(path: str, number: int) -> str:
-    """The path of an earlier file, 1 being the newest; 0 is the file that is written."""
+    """Return the path of a rotated file: 1 is the newest, 0 the file that is being written."""
     return f"{path}.{number}" if number else path
 
 

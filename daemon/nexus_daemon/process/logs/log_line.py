@@ -1,14 +1,15 @@
-"""A record as one line of the log, and back.
+"""Write a record as one line of the log, and parse such a line.
 
     2026-11-23T13:48:10.123Z WARNING stdio-4711 [2] nexus_daemon.windows.daemon: the message
 
-1. Process, and in brackets the connection that is concerned, are numbers; the rest is the record's.
+1. The process id and, in brackets, the connection that the record concerns are numbers. The rest is the
+   record's.
 2. A line is valid UTF-8 without control characters; a line end in a message is `␊`.
 3. Secrets are covered as in conversations (`nexus_context.text.redact`); the user's home directory is `~`.
-4. What other packages log may quote anything: of it the line has the first line, without its arguments.
-5. Of an exception the line has its type, the functions it passed and its text if that is written for users:
-   that of an error of Nexus, or of the system. Texts of other exceptions may quote the user, and are left
-   out, also where a message contains them.
+4. Records of other packages may quote anything, so a line has only their first line, without its arguments.
+5. For an exception the line has its type, the functions it passed, and its text if that is written for users:
+   that of an error of Nexus, or of the system. Texts of other exceptions may quote the user. They are left
+   out, also if a message contains them.
 6. A line has at most `LONGEST` characters of a message.
 """
 
@@ -50,7 +51,7 @@ class Entry(msgspec.Struct, frozen=True):
 
 
 def entry_of(record: logging.LogRecord, connection: int | None = None) -> Entry:
-    """The entry of a record; covered are only exceptions yet."""
+    """Build the entry of a record. Exceptions are already without private text; `line_of` covers the rest."""
     error = record.exc_info[1] if record.exc_info else None
     return Entry(
         record.created,
@@ -63,7 +64,7 @@ def entry_of(record: logging.LogRecord, connection: int | None = None) -> Entry:
 
 
 def line_of(entry: Entry, process: str) -> str:
-    """The line of an entry, covered, with its line end."""
+    """Return the line of an entry with its line end. Secrets and the home directory are covered."""
     from nexus_context.text.redact import redact_message  # its patterns are needed with the first line only
 
     text = "\n".join((entry.message, *entry.traceback))
@@ -77,7 +78,7 @@ def line_of(entry: Entry, process: str) -> str:
 
 
 def read_line(line: str) -> dict[str, Any] | None:
-    """The parts of a line, by name; None for a text that is not a line of the log."""
+    """Parse a line of the log into its parts, by name. None if the text is not a line of the log."""
     match = LINE.fullmatch(line.rstrip("\n"))
     if match is None:
         return None
@@ -88,7 +89,7 @@ def read_line(line: str) -> dict[str, Any] | None:
 
 
 def shorten_home(text: str) -> str:
-    """The text with `~` in place of the user's home directory."""
+    """Replace the user's home directory in a text with `~`."""
     home = os.path.expanduser("~")
     if len(home) <= 1 or not os.path.isabs(home):
         return text
@@ -96,7 +97,7 @@ def shorten_home(text: str) -> str:
 
 
 def describe_exception(error: BaseException) -> str:
-    """An exception without what it may quote."""
+    """Describe an exception without text that may quote the user."""
     kind = type(error).__name__
     if isinstance(error, NexusError):
         return f"{kind}: {error}"
@@ -122,7 +123,7 @@ def _message(record: logging.LogRecord) -> str:
 
 
 def describe_argument(error: BaseException) -> str:
-    """An exception inside a message: our own texts as they are."""
+    """Describe an exception that is an argument of a message. An error of Nexus keeps its whole text."""
     return str(error) if isinstance(error, NexusError) else describe_exception(error)
 
 
@@ -148,7 +149,9 @@ def _frames(trace: TracebackType | None) -> list[str]:
 
 
 def short_path(path: str) -> str:
-    """A source file from its package on: `nexus_daemon/windows/daemon.py`, `asyncio/events.py`."""
+    """Shorten a source file's path to start at its package: `nexus_daemon/windows/daemon.py`,
+    `asyncio/events.py`.
+    """
     parts = path.replace(os.sep, "/").split("/")
     for index in range(len(parts) - 2, -1, -1):
         if parts[index] in ("nexus_daemon", "nexus_context", "site-packages") or parts[index].startswith(

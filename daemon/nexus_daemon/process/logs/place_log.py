@@ -1,6 +1,6 @@
-"""Packages whose logs quote addresses, headers and answers, which may be secret: only the place is logged.
+"""Log only the place, not the text, of records of packages that quote addresses, headers and answers.
 
-It is logged as information at most: what is an error for a library may be expected here.
+Such records are logged as information at most, since what a library calls an error may be expected here.
 """
 
 import logging
@@ -18,7 +18,7 @@ _HANDLER = _PlaceHandler()
 
 
 def log_places(package: str) -> None:
-    """From now on, log only the place of what this package logs."""
+    """Log only the place (file and function) of the records of this package from now on."""
     package_logger = logging.getLogger(package)
     package_logger.propagate = False
     package_logger.addHandler(_HANDLER)  # no effect the second time

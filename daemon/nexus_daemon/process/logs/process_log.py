@@ -1,11 +1,11 @@
-"""The log of this process: the file, standard error, and which level is recorded.
+"""Set up the log of this process: the file, standard error, and the level that is recorded.
 
-1. The file gets records of Nexus from `recorded_level` on, standard error gets warnings, as far as somebody
+1. The file gets records of Nexus from `recorded_level` on. Standard error gets warnings, as long as somebody
    reads it. Both are written by threads.
-2. If the file cannot be written (a full disk, a directory without permission), that is said once, on the
-   other ways; records are dropped, and writing is tried again from time to time. The next line that can be
-   written says how many are missing.
-3. Loggers of Nexus have the lowest level that somebody needs: the file, standard error, or a client with
+2. If the file cannot be written (a full disk, a directory without permission), one warning says so on the
+   other outputs. Records are dropped, and writing is tried again from time to time. The next line that can be
+   written says how many records are missing.
+3. Loggers of Nexus have the lowest level that is needed by the file, by standard error, or by a client with
    `$/setTrace` verbose (`want_debug`).
 """
 
@@ -43,7 +43,9 @@ Concerned = Callable[[], int | None]
 
 
 class FileHandler(logging.Handler):
-    """Hands records to the thread that writes the file. `role` names the kind of this process."""
+    """Hands records to the thread that writes the file. `role` names the kind of this process in each
+    line.
+    """
 
     def __init__(self, role: str, environ: Mapping[str, str], concerned: Concerned) -> None:
         super().__init__(DEFAULT_LEVEL)
@@ -65,7 +67,7 @@ class FileHandler(logging.Handler):
             self._sink.put(entry_of(record, self._concerned()))
 
     def close(self) -> None:
-        """Write what waits."""
+        """Write the records that wait, for at most CLOSE_S."""
         self._sink.close(CLOSE_S)
         super().close()
 
@@ -121,7 +123,10 @@ class FileHandler(logging.Handler):
 
 
 class StderrHandler(logging.Handler):
-    """Writes warnings to standard error, with complete tracebacks, in a thread: nobody may read it."""
+    """Writes warnings to standard error, with complete tracebacks.
+
+    A thread writes them, since the write hangs if nobody reads standard error.
+    """
 
     def __init__(self) -> None:
         super().__init__(STDERR_LEVEL)
@@ -135,7 +140,7 @@ class StderrHandler(logging.Handler):
         self._sink.put(record)
 
     def close(self) -> None:
-        """Write what waits. If nobody reads standard error, nothing more is written to it."""
+        """Write the records that wait. If nobody reads standard error, nothing more is written to it."""
         stream = sys.stderr
         if not self._sink.close(CLOSE_S):
             nowhere = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - until the process ends
@@ -159,13 +164,13 @@ _debuggers: set[object] = set()
 
 
 def want_debug(client: object, is_wanted: bool) -> None:
-    """Have the loggers make records of all levels as long as some client wants them."""
+    """Say whether a client wants records of all levels. The loggers make them as long as one client does."""
     (_debuggers.add if is_wanted else _debuggers.discard)(client)
     apply_levels()
 
 
 def apply_levels() -> None:
-    """Give the loggers the lowest level that a handler takes."""
+    """Set the loggers to the lowest level that a handler takes, or to DEBUG if a client wants all records."""
     levels = [handler.level for handler in logging.getLogger().handlers if isinstance(handler, FileHandler)]
     lowest = logging.DEBUG if _debuggers else min([logging.WARNING, *levels])
     for name in LOGGERS:
@@ -176,9 +181,11 @@ def apply_levels() -> None:
 def logging_process(
     role: str, concerned: Concerned, *others: logging.Handler, to_stderr: bool = True
 ) -> Iterator[None]:
-    """Log what this process does, a daemon of this role, during the block, on the event loop.
+    """Log what this process does during the block. `role` names the kind of the process. Use it on the event
+    loop.
 
-    `concerned` tells the number of the connection that the running code works for. `others` get all records.
+    `concerned` returns the number of the connection that the running code works for. The handlers `others`
+    get all records.
     """
     stderr = (StderrHandler(),) if to_stderr else ()
     handlers = (FileHandler(role, os.environ, concerned), *stderr, *others)

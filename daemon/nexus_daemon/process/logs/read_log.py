@@ -1,9 +1,9 @@
-"""Reads the log: its last lines, and what is appended from then on, across rotation.
+"""Read the log: its last lines, and the lines that are appended later, across rotation.
 
-1. Lines come in the order in which they were written, from the oldest file on. What is not a line of the log
-   (the rest of a line whose beginning is lost) is skipped.
-2. A follower keeps the file open that it reads. When another file has its name, it reads the first one to its
-   end, then the files that came in between, then the new one.
+1. Lines come in the order in which they were written, from the oldest file on. Text that is not a line of the
+   log (the rest of a line whose beginning is lost) is skipped.
+2. A follower keeps the file open that it reads. When another file has that file's name, the follower reads
+   the open file to its end, then the files that came in between, then the new one.
 """
 
 import io
@@ -25,9 +25,9 @@ Line = dict[str, Any]
 
 
 class Follower:
-    """Reads the log in a directory, from the oldest file on; no file need exist yet.
+    """Reads the log in a directory, from the oldest file on. The files need not exist yet.
 
-    OSError if one cannot be read.
+    OSError if a file cannot be read.
     """
 
     def __init__(self, directory: str) -> None:
@@ -37,7 +37,7 @@ class Follower:
         self._rest = b""
 
     def read(self) -> Iterator[Line]:
-        """The lines that were appended since the last call, or are there at the first."""
+        """Yield the lines that were appended since the last call. The first call yields all lines."""
         if self._file is None and not self._open(KEPT):
             return
         while True:
@@ -103,5 +103,5 @@ def _signature(info: os.stat_result) -> Signature:
 
 
 def last_lines(follower: Follower, count: int, takes: Callable[[Line], bool] = bool) -> list[Line]:
-    """The last lines that `takes` accepts, of those that the follower has not read."""
+    """Return the last `count` lines that `takes` accepts, of those that the follower has not read yet."""
     return list(deque(filter(takes, follower.read()), maxlen=count))

@@ -1,4 +1,4 @@
-"""A thread that writes what others hand to it: a file or standard error may be slow, and nobody waits."""
+"""Write items in a thread, so that no caller waits for a slow file or standard error."""
 
 import _thread
 import queue
@@ -17,9 +17,9 @@ _BATCH = 500
 class Sink(Generic[Item]):
     """Passes items in batches to `write`, in a thread that begins with the first item.
 
-    `write` gets the items and the number of those that were dropped since the last batch; it must not raise.
-    `gather_s` is how long the thread waits for more items, so that start-up and bursts cost one write;
-    `idle` is called every `idle_s` while there are none.
+    `write` gets the items and the number of items that were dropped since the last batch. It must not raise.
+    `gather_s` is how long the thread waits for more items, so that start-up and bursts cost one write. `idle`
+    is called every `idle_s` seconds while there are no items.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class Sink(Generic[Item]):
         self._ending = threading.Event()
 
     def put(self, item: Item) -> None:
-        """Hand over an item; from any thread, at once."""
+        """Hand over an item without waiting. Any thread may call it."""
         if self._items.qsize() >= MOST:
             self._dropped += 1
             return
@@ -61,7 +61,9 @@ class Sink(Generic[Item]):
                 _thread.start_new_thread(self._run, ())
 
     def close(self, timeout_s: float) -> bool:
-        """Write what waits, for at most this time; False if something is left. Later items are lost."""
+        """Write the items that wait, for at most this time. Return False if some are left. Later items are
+        lost.
+        """
         self._ending.set()
         if not self._is_started:
             return True

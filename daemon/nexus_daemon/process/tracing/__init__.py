@@ -1,11 +1,11 @@
-"""Spans of what the daemon does, recorded for a while on request; `chrome` writes them for a trace viewer.
+"""Record spans of what the daemon does, for a while, on request; `chrome` writes them for a trace viewer.
 
 1. While nothing is recorded, `span` and `phase` cost a fraction of a microsecond and keep nothing.
 2. `span` is for code that runs in one thread without `await`, `phase` for code that may wait in between.
-3. The parent of a span is the one around it, also across tasks, and across threads if the job runs in a
-   copy of the context (`Workers.run`).
-4. Facts are names and figures: methods, counts, folders. Never a text of the user.
-5. At most `limit` spans are recorded; then the number of the others.
+3. The parent of a span is the one around it, also across tasks, and across threads if the job runs in a copy
+   of the context (`Workers.run`).
+4. Facts are names and figures: methods, counts, folders. They never contain text of the user.
+5. At most `limit` spans are recorded. Further spans are only counted.
 """
 
 import threading
@@ -24,7 +24,10 @@ LIMIT = 100_000
 
 
 class Span:
-    """Something that took time; times in ns of `perf_counter`. `is_sync`: one thread did all of it."""
+    """A piece of work that took time. Times are in ns of `perf_counter`.
+
+    `is_sync` says that one thread did all of the work.
+    """
 
     __slots__ = ("_token", "begun", "ended", "facts", "is_sync", "name", "parent", "thread")
 
@@ -61,7 +64,7 @@ class Span:
             _current.reset(self._token)
 
     def end(self, **facts: Any) -> None:
-        """End the span; only the first call counts."""
+        """End the span and add facts to it. Later calls do nothing."""
         if self.ended is None:
             self.facts |= facts
             self.ended = time.perf_counter_ns()
@@ -105,25 +108,25 @@ _current: ContextVar[Span | None] = ContextVar("span", default=None)
 
 
 def span(name: str, /, **facts: Any) -> Span | _Nothing:
-    """A span around code that runs in this thread without waiting for the event loop."""
+    """Return a span for a `with` block that runs in this thread without waiting for the event loop."""
     recorder = _recorder
     return _NOTHING if recorder is None else Span(recorder, name, facts, is_sync=True)
 
 
 def phase(name: str, /, **facts: Any) -> Span | _Nothing:
-    """A span around code with `await`."""
+    """Return a span for a `with` block that contains `await`."""
     recorder = _recorder
     return _NOTHING if recorder is None else Span(recorder, name, facts, is_sync=False)
 
 
 def begin(name: str, /, **facts: Any) -> Span | None:
-    """Begin a span that `Span.end` ends; None while nothing is recorded."""
+    """Begin a span that `end` ends. None while nothing is recorded."""
     recorder = _recorder
     return None if recorder is None else Span(recorder, name, facts, is_sync=False)
 
 
 def end(span: Span | None, **facts: Any) -> None:
-    """End what `begin` returned."""
+    """End the span that `begin` returned, and add facts to it."""
     if span is not None:
         span.end(**facts)
 
@@ -136,24 +139,26 @@ def passed(name: str, begun: int | None, /, **facts: Any) -> None:
 
 
 def mark(name: str, /, **facts: Any) -> None:
-    """Record that something happened."""
+    """Record that something happened now, as a span without duration."""
     passed(name, now(), **facts)
 
 
 def now() -> int | None:
-    """The time for `passed`; None while nothing is recorded."""
+    """Return the time to give to `passed`. None while nothing is recorded."""
     return None if _recorder is None else time.perf_counter_ns()
 
 
 def within(parent: Span | None) -> "_Within | _Nothing":
-    """Make the spans in the block those of `parent`, which somebody else ends."""
+    """Make `parent` the parent of the spans in the block. The block does not end it. With None, do
+    nothing.
+    """
     return _NOTHING if parent is None else _Within(parent)
 
 
 def carry(job: Callable[[], T], name: str, *, about: Any = None) -> Callable[[], T]:
-    """The job for another thread: in a copy of this context, with spans for its wait and its work.
+    """Wrap a job for another thread: it runs in a copy of this context, with spans for its wait and its work.
 
-    The span of its work has the name of the function `about`, by default of the job.
+    The span of its work is named after the function `about`, or after the job if `about` is None.
     """
     context, queued = copy_context(), now()
 
@@ -195,7 +200,7 @@ class _Within:
 
 
 class AlreadyRecordingError(Exception):
-    """Another recording is under way."""
+    """Another recording is under way, and only one can be."""
 
 
 @contextmanager

@@ -1,11 +1,11 @@
-"""A recording as Chrome trace format, which Perfetto (https://ui.perfetto.dev) and chrome://tracing open.
+"""Convert a recording to Chrome trace format, which Perfetto (https://ui.perfetto.dev) and chrome://tracing
+open.
 
 1. There are two processes. *requests* has a lane for each request under way of a connection, and lanes for
-   what nobody requested (reloads, changes on disk). *threads* has the threads by name.
-2. A span lies in the lane of its parent, or in a free one if it runs beside another part of the request. In
-   a lane every span lies within the one above it, as the format demands.
-3. A span that outlives its parent (a thread that still works for a cancelled request) has a lane of its
-   own.
+   work that no request caused (reloads, changes on disk). *threads* has the threads by name.
+2. A span lies in the lane of its parent, or in a free lane if it runs at the same time as another part of the
+   request. In a lane every span lies within the one above it, as the format requires.
+3. A span that outlives its parent (a thread that still works for a cancelled request) has a lane of its own.
 4. Times are in µs since the recording began. A span that had not ended has `unfinished`.
 
 The format: https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU
@@ -38,7 +38,7 @@ class _Lane:
 
 
 def chrome_trace(recorder: Recorder, cover: Callable[[str], str] = str) -> dict[str, Any]:
-    """The recording as a JSON object. `cover` removes from texts what must not be in a report."""
+    """Return the recording as a JSON object. `cover` removes from texts what must not be in a report."""
     ended = recorder.ended or max((span.ended or span.begun for span in recorder.spans), default=0)
     events: list[Event] = [_named("process_name", REQUESTS, 0, "requests")]
     events.append(_named("process_name", THREADS, 0, "threads"))
