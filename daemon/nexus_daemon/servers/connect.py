@@ -40,8 +40,8 @@ async def connect(
 ) -> AsyncIterator[Client]:
     """Yield a client that has shaken hands with the server.
 
-    `ended` is set when a process ends by itself, `refused` when a server answers 401 although it was sent the
-    user's tokens. OSError, httpx2.HTTPError, MCPError or LaunchError if connecting fails.
+    `ended` is set when a process ends by itself. `refused` is set when a server answers 401, with or without
+    tokens of the user. OSError, httpx2.HTTPError, MCPError or LaunchError if connecting fails.
     """
     async with AsyncExitStack() as stack:
         if launch.transport == "stdio":

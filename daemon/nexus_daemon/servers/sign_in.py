@@ -95,9 +95,10 @@ class _Storage:
 
 
 class SavedTokens(httpx2.Auth):
-    """Sends the stored tokens of a launch, refreshed if needed. It sets `refused` if the server answers 401.
+    """Sends the stored tokens of a launch, refreshed if needed. It sets `refused` if the server still answers
+    401.
 
-    From then on the `log` covers the tokens.
+    The `log` covers the tokens from their first use on.
     """
 
     def __init__(

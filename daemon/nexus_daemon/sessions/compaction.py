@@ -1,16 +1,16 @@
-"""Compaction of a conversation: plan → summarize → apply → receipt.
+"""Compact a conversation: plan → summarize → apply → receipt.
 
 1. Planning and applying block. They run in a worker thread, while the request has the conversation locked.
 2. The conversation is unlocked while the client's model writes the summary (`model_summarizer`): other
    requests go on, and other windows may write. One summary per conversation is requested at a time, and none
-   if somebody else has compacted the conversation meanwhile.
-3. Messages appended meanwhile stay as they are: the ledger puts the compaction behind them. Any other change
+   if another request has compacted the conversation meanwhile.
+3. Messages appended meanwhile stay as they are: the ledger puts the compaction before them. Any other change
    (a compaction, an undo, a clear) ends this one with HeadMovedError.
 4. The embedded summarizer writes the summary if the client has no model, if the model fails, and if the
    model's summary saves nothing.
 5. A compaction is in force as soon as the ledger has it. Only then does the conversation in memory change.
-6. Then is the time to read the instruction files again (`compaction.reload_prompt`).
-7. A turn never fails because of its compaction: what went wrong is reported in `metadata.compaction`. After
+6. After that, the instruction files are read again if the settings want it (`compaction.reload_prompt`).
+7. A turn never fails because of its compaction: a failure is reported in `metadata.compaction`. After
    CompactionError, `Conversation.futile` keeps later turns from trying again.
 """
 
@@ -50,9 +50,9 @@ IN_A_TURN_S = 30.0
 
 
 class Draft(msgspec.Struct, frozen=True):
-    """A planned compaction that lacks its summary.
+    """A planned compaction that has no summary yet.
 
-    `thread`, `compaction` and `positions` are those of the conversation that it was planned for.
+    `thread`, `compaction` and `positions` are those of the conversation when the compaction was planned.
     """
 
     task: SummaryTask
@@ -62,7 +62,9 @@ class Draft(msgspec.Struct, frozen=True):
 
 
 class TurnCompaction(NamedTuple):
-    """What became of the compaction of a turn: for `metadata.compaction`, and whether anything changed."""
+    """The outcome of a turn's compaction: the report for `metadata.compaction`, and whether anything
+    changed.
+    """
 
     report: dict[str, Any]
     compacted: bool
@@ -78,7 +80,7 @@ async def compact(scope: SessionScope, params: protocol.CompactParams) -> tuple[
 
 
 async def compact_turn(scope: SessionScope, context: AssembledContext) -> TurnCompaction:
-    """Compact the conversation because the turn of this context reached the threshold."""
+    """Compact the conversation because the turn with this context reached the threshold."""
     conversation = scope.conversation
     previous_compaction = conversation.state.compaction
     try:
@@ -102,7 +104,7 @@ async def compact_turn(scope: SessionScope, context: AssembledContext) -> TurnCo
 
 
 def plan(scope: SessionScope, params: protocol.CompactParams) -> Draft:
-    """Decide what to replace. CompactionError if there is nothing to replace."""
+    """Decide which messages to replace. CompactionError if there is nothing to replace."""
     snapshot, conversation, ledger = scope.snapshot, scope.conversation, scope.ledger
     if ledger.store.head(ledger.workspace, conversation.session) is None:
         raise RequestError(
@@ -206,10 +208,10 @@ async def _summary(scope: SessionScope, draft: Draft, seconds: float) -> "AsyncI
 
 
 def apply(scope: SessionScope, draft: Draft, summary: "Written | None") -> Receipt:
-    """Carry the compaction out with this summary, or with an embedded one.
+    """Write the compaction with this summary. If `summary` is None, the embedded summarizer writes one.
 
-    HeadMovedError if the conversation has been more than appended to. CompactionError if the summary saves
-    nothing.
+    HeadMovedError if the conversation has changed in any other way than by appends. CompactionError if the
+    summary saves nothing.
     """
     conversation, counter = scope.conversation, draft.task.counter
     scope.follow_to_compact()

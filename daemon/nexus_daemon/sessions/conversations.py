@@ -1,14 +1,15 @@
-"""The conversations of one folder that are in memory, by session name, for all windows of the folder. The
-ledger has all of them.
+"""Keep the conversations of one folder that are in memory, by session name, for all windows of the folder.
 
-1. A conversation stays in memory until MOST_IN_MEMORY others have been used since. One that the ledger does
-   not have is dropped after use, unless its first turn is under way: a request was made for a message, or
-   agents' messages were handed out with it.
+The ledger has all conversations.
+
+1. A conversation stays in memory until MOST_IN_MEMORY others have been used since. A conversation that the
+   ledger does not have is dropped after use, unless its first turn is under way: a request was made for a
+   message, or agents' messages were handed out with it.
 2. Access is exclusive, in the order of the requests.
-3. A conversation in memory equals the ledger's (`sync`). Only what matters as long as the daemon runs is here
-   alone: what was sent last, which warnings the user has had.
-4. A turn under way belongs to the window that requested its context (`TurnUnderWay`): of two windows that
-   each make a request and then append, each appends with what its own request was sent with.
+3. A conversation in memory equals the ledger's (`sync`). Only state that matters while the daemon runs is in
+   memory alone: what was sent last, which warnings the user has had.
+4. A turn under way belongs to the window that requested its context (`TurnUnderWay`). If two windows each
+   make a request and then append, each append is stored with the facts of its own window's request.
 """
 
 import asyncio
@@ -42,7 +43,7 @@ MOST_IN_MEMORY = 100
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """The outcome of an append. `session` is a new one if the conversation was forked."""
+    """The outcome of an append. `session` is a new session if the conversation was forked."""
 
     session: str
     turn: str
@@ -50,19 +51,19 @@ class Answer(msgspec.Struct, frozen=True):
 
 
 class RequestFacts(NamedTuple):
-    """What a request was made with, as its turn is stored, and the estimate of its tokens."""
+    """The facts of a request that are stored with its turn, and the estimate of its tokens."""
 
     facts: "TurnFacts"
     estimate: "Estimate"
 
 
 class SessionState(msgspec.Struct, frozen=True):
-    """A session as the ledger had it when it was last read. Only `sync` makes another one.
+    """A session as the ledger had it when it was last read. Only `sync` makes a new one.
 
-    `head` is how far it was read; None: the ledger has no such session. `compaction` is the one in force;
-    `undone`: the user undid one and has not requested one since. `loaded` are the tokens of the history that
-    were asked for; None: all. `frozen` is what requests begin with, `anchor` the newest report of a provider
-    on a request, and `parameters` are those of the model.
+    `head` is how far the session was read; None means that the ledger has no such session. `compaction` is
+    the one in force. `undone` says that the user undid a compaction and has not requested one since. `loaded`
+    is the number of tokens of the history that were requested; None means all. `frozen` is the beginning of
+    requests, `anchor` the newest report of a provider on a request, and `parameters` are those of the model.
     """
 
     head: "Head | None" = None
@@ -75,10 +76,10 @@ class SessionState(msgspec.Struct, frozen=True):
 
 
 class TurnUnderWay:
-    """What a window's last requests were made with, until the window appends their turns.
+    """The facts of a window's last requests, until the window appends their turns.
 
-    `requests` are `ContextManager.requests` while the window uses the conversation; `facts` are of those of
-    them that a model is to answer, by id.
+    `requests` are `ContextManager.requests` while the window uses the conversation. `facts` has, by request
+    id, those of the requests that a model is to answer.
     """
 
     def __init__(self) -> None:
@@ -96,12 +97,12 @@ class _Prepared:
 
 
 def is_prepared() -> bool:
-    """Whether a conversation can be made without importing or compiling anything."""
+    """Whether a conversation can be created without importing or compiling anything."""
     return _Prepared.now
 
 
 def prepare() -> None:
-    """Import and compile what a conversation needs: in a thread, as it takes up to 50 ms."""
+    """Import and compile what a conversation needs. Call it in a thread, since it takes up to 50 ms."""
     lazy.manager.ContextManager()
     _Prepared.now = True
 
@@ -110,7 +111,7 @@ class Conversation:
     """One session in memory. `lock` keeps the order of the requests.
 
     `turn` is the turn under way of the client whose request has the lock. `users` counts the requests that
-    have it or wait for it. `positions` are those of the messages that `manager` has loaded.
+    have the lock or wait for it. `positions` are those of the messages that `manager` has loaded.
     """
 
     def __init__(self, session: str) -> None:
@@ -140,7 +141,9 @@ class Conversation:
 
     @property
     def stored(self) -> "ContextManager":
-        """The messages that the ledger has: not the opening of one whose first turn is under way."""
+        """Return the messages that the ledger has. The opening message is left out until the first turn is
+        written.
+        """
         if self.opening is None:
             return self.manager
         empty = lazy.manager.ContextManager()
@@ -157,14 +160,14 @@ class Conversation:
         return any(turn.handed_out for turn in (self.turn, *self._turns.values()))
 
     def use_turn(self, client: object) -> None:
-        """Let `turn` be the turn under way of a client, whose request has the lock from now on."""
+        """Set `turn` to the turn under way of `client`, whose request has the lock from now on."""
         if client is not self._client:
             self._client = client
             self.turn = self._turns.setdefault(client, TurnUnderWay())
             self.manager.requests = self.turn.requests
 
     def note_facts(self, request_id: str, facts: "RequestFacts") -> None:
-        """Keep what a request was made with as long as it may be answered."""
+        """Keep the facts of a request until it can no longer be answered."""
         turn = self.turn
         turn.facts = {
             name: request_facts for name, request_facts in turn.facts.items() if name in turn.requests
@@ -172,7 +175,9 @@ class Conversation:
         turn.facts[request_id] = facts
 
     def drop_turn(self, client: object) -> None:
-        """Forget the turn under way of a client that has left; its request that has the lock still has it."""
+        """Forget the turn under way of a client that has left. If a request of it has the lock, that request
+        keeps it.
+        """
         self._turns.pop(client, None)
         if client is self._client:
             self._client = None
@@ -184,7 +189,9 @@ class Conversation:
 
     @asynccontextmanager
     async def unlocked(self) -> AsyncIterator[None]:
-        """Release the lock, which the caller holds, until the end of the block."""
+        """Release the lock, which the caller holds, until the end of the block. The lock is then held
+        again.
+        """
         client = self._client
         self.lock.release()
         try:
@@ -202,9 +209,9 @@ class Conversation:
                 raise cancelled
 
     def answer_for(self, key: str | None, messages: int) -> Answer | None:
-        """The outcome of an earlier append with this key, if it is still in memory.
+        """Return the outcome of an earlier append with this key, if it is still in memory, else None.
 
-        LedgerError, code `key-reused`, if that append had another number of messages.
+        LedgerError with the code `key-reused` if that append had another number of messages.
         """
         if key is None or key not in self._answers:
             return None
@@ -220,7 +227,7 @@ class Conversation:
                 self._answers.popitem(last=False)
 
     def changed(self) -> None:
-        """The next request does not continue the last one: forget warnings and assembled contexts."""
+        """Forget warnings and assembled contexts, since the next request does not continue the last one."""
         self.warned = 0
         self.assembled.invalidate()
 
@@ -255,24 +262,24 @@ class Conversations:
         return iter(self._by_name)
 
     def statistics(self) -> Statistics:
-        """Hits and misses of the caches of all conversations."""
+        """Sum up the hits and misses of the caches of all conversations."""
         return sum(
             (conversation.assembled.statistics() for conversation in self._by_name.values()), Statistics()
         )
 
     def peek(self, session: str) -> Conversation:
-        """The conversation in memory, or an empty one."""
+        """Return the conversation in memory, or an empty one, without locking it."""
         conversation = self._by_name.get(session)
         return Conversation(session) if conversation is None else conversation
 
     def drop_turns(self, client: object) -> None:
-        """Forget what a client that has left had under way."""
+        """Forget the turns under way of a client that has left."""
         for conversation in self._by_name.values():
             conversation.drop_turn(client)
 
     @asynccontextmanager
     async def using(self, session: str, *, by: object) -> AsyncIterator[Conversation]:
-        """Lock the conversation of a session for a client. Afterwards it stays in memory if it holds
+        """Lock the conversation of a session for the client `by`. Afterwards it stays in memory if it holds
         anything.
         """
         conversation = self._by_name.get(session)

@@ -1,4 +1,4 @@
-"""What was learned of each family of models from the usage that providers report; in memory.
+"""Cache in memory what usage reports of providers have taught about each family of models.
 
 The ledger is read only if a report may have come since: from this process, or from another that has written.
 """
@@ -11,14 +11,14 @@ if TYPE_CHECKING:  # the first diagnostics need not wait for it
 
 
 class CorrectionCache:
-    """The corrections of all families in use. Safe for several threads: at worst one is read twice."""
+    """The corrections of all families in use. Any thread may use it: at worst one is read twice."""
 
     def __init__(self) -> None:
         self._written = 0
         self._corrections: dict[str, tuple[tuple[int, int], Correction]] = {}
 
     def get(self, ledger: "Ledger", family: str) -> "Correction":
-        """The correction of a family, without an anchor."""
+        """Return the correction of a family, without an anchor."""
         version = ledger.version(), self._written
         cached = self._corrections.get(family)
         if cached is None or cached[0] != version:
@@ -26,5 +26,5 @@ class CorrectionCache:
         return cached[1]
 
     def wrote(self) -> None:
-        """This process wrote a report."""
+        """Take note that this process wrote a report."""
         self._written += 1

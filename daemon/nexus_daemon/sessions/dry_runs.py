@@ -1,7 +1,7 @@
-"""What becomes of each part of a dry run: the source of the prompt, the messages that are sent, the cut.
+"""Explain each part of a dry run: the source of the prompt, the messages that are sent, the cut.
 
-1. A message has the position that it has in the conversation. The lines of the list are those that a provider
-   gets, the ones that it does not take among them.
+1. A message has the position that it has in the conversation. The list has a row for each message that a
+   provider gets, also for those that it does not take.
 2. Nothing here changes the conversation.
 """
 
@@ -43,7 +43,8 @@ def explain(
 ) -> protocol.Explanation:
     """Explain a dry run for this `model`; None means the model of the snapshot.
 
-    `positions` are those of the messages in the conversation, `is_own` whether its model was picked for it.
+    `positions` are the positions of the messages in the conversation. `is_own` says that the model was picked
+    for this conversation, not for the folder.
     """
     _, counter = models.model_of(snapshot, model)
     messages = _Messages(assembled, counter, positions)
@@ -60,7 +61,7 @@ def explain(
 
 
 def line_of(message: Message) -> str:
-    """A message in one line: the beginning of its text, its other parts, its calls."""
+    """Describe a message in one line: the beginning of its text, its other parts, its calls."""
     content = content_of(message)
     words = [first_line(text_of(message))]
     if isinstance(content, list):
@@ -73,7 +74,7 @@ def line_of(message: Message) -> str:
 
 
 def first_line(text: str) -> str:
-    """The first line that is not blank, with an ellipsis if there is more."""
+    """Return the first line that is not blank, with an ellipsis if the text goes on."""
     lines = text[: MOST_TEXT * 8].strip().splitlines() or [""]
     head = lines[0][:MOST_TEXT].rstrip()
     return visible_line(head + (" …" if len(head) < len(text.strip()) else ""))
@@ -202,7 +203,7 @@ def _kind(part: Any) -> str:
 
 
 def with_prompt(snapshot: Snapshot, text: str) -> Snapshot:
-    """The folder with this system prompt instead of its own, without the time."""
+    """Return the folder's snapshot with `text` as its system prompt, and without the time in the prompt."""
     full_span = Span(0, len(text))
     title = "system prompt of the transcript"
     fragments = (Fragment("transcript", None, title, full_span, path=None, source=full_span),)

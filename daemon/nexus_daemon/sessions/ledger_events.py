@@ -1,9 +1,12 @@
-"""What the ledger stores, as events of the bus: turns with their parts, compactions, messages between agents.
+"""Turn what the ledger stores into events of the bus: turns with their parts, compactions, messages of
+agents.
 
-1. A turn becomes the events of its messages, then one `turn`; so do the messages that extend it later.
-2. What this process wrote is published at once; what another one wrote, when it is noticed: the newest
-   MOST_TURNS turns of a session, and MOST_MESSAGES messages.
-3. A turn in the conversation `agent:x` is of the live agent `x`, below those above it; any other of `main`.
+1. A turn becomes the events of its messages, then one `turn`. Messages that extend the turn later become
+   events in the same way.
+2. What this process wrote is published at once. What another process wrote is published when it is noticed:
+   the newest MOST_TURNS turns of a session, and MOST_MESSAGES messages.
+3. A turn in the conversation `agent:x` belongs to the live agent `x`, and to the agents above it. A turn in
+   any other conversation belongs to `main`.
 """
 
 from collections.abc import Iterable, Iterator
@@ -42,13 +45,13 @@ def turn_events(messages: "Iterable[Message]", *, session: str, turn: str) -> "I
 
 
 def compaction_event(session: str, turn: str, reason: str) -> "Event":
-    """A conversation was compacted, or a compaction undone."""
+    """Build the event that a conversation was compacted, or that a compaction was undone."""
     data = {"turn": turn, "reason": reason}
     return lazy.events.Event(action="compaction", data=data, session=session, turn=turn)
 
 
 def message_event(message: "DirectMessage") -> "Event":
-    """An agent wrote to another."""
+    """Build the event that an agent wrote to another."""
     values = {name: getattr(message, name) for name in _MESSAGE_FIELDS}
     data = {name: value for name, value in values.items() if value is not None}
     return lazy.events.Event(action="node.message", data=data)
@@ -57,9 +60,9 @@ def message_event(message: "DirectMessage") -> "Event":
 def stored_events(
     ledger: "Ledger", workspace: str, session: str, *, after: "Head | None", until: "Head | None"
 ) -> "Iterator[Event]":
-    """The events of the newest turns of a session behind the head `after`, up to `until` or the end.
+    """Yield the events of the newest turns of a session after the head `after`, up to `until` or the end.
 
-    A turn that was extended since `after` has those of its new messages.
+    For a turn that was extended since `after`, only the events of its new messages are included.
     """
     agent, *ancestors = lineage(ledger, workspace, session)
     head = ledger.head(workspace, session)
@@ -84,7 +87,7 @@ def stored_events(
 
 
 def lineage(ledger: "Ledger", workspace: str, session: str) -> tuple[str, ...]:
-    """The live agent that a session belongs to and those above it; without one, `main`."""
+    """Return the live agent that a session belongs to, and the agents above it, as names. At least `main`."""
     name = session.removeprefix(SESSION) if session.startswith(SESSION) else ""
     parents = {agent.name: agent.parent for agent in ledger.agents.running(workspace)} if name else {}
     names: list[str] = []

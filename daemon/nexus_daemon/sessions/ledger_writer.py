@@ -1,18 +1,18 @@
-"""The ledger behind all sessions: opened when one is first needed, written by one thread.
+"""Keep the ledger of all sessions: opened when it is first needed, written by one thread.
 
-1. Nothing of it is imported or opened before the first request for a session.
+1. The ledger is not imported or opened before the first request for a session.
 2. One thread does all writing, in order. Readers never wait. While another program keeps the ledger locked,
    all waiting writes fail at once, not one after the other.
-3. Changes are reported in the order in which they were written, even if their request was cancelled. What
-   other processes write is looked for while a client listens, and reported as theirs.
-4. The options of conversations, above all the picked model, are read without the disk (`OptionsCache`): they
+3. Changes are reported in the order in which they were written, even if their request was cancelled. The
+   ledger is checked for writes of other processes while a client listens, and those are reported as theirs.
+4. The options of conversations, above all the picked model, are read without the disk (`OptionsCache`). They
    are read from the ledger when it is opened, after a write of this process, and when another process has
-   written. What the user picks holds in this process at once. A failed write is tried again at each look at
-   the ledger, and until then the pick holds in this process alone.
-5. What is written is published on the event bus, in memory: turns, compactions and messages; what other
-   processes write, when it is noticed (`ledger_events`).
-6. After each turn the thread looks whether messages wait for `main`, so that the next turn need not look
-   unless another process has written since.
+   written. A pick of the user applies in this process at once. A failed write is tried again at each check of
+   the ledger; until it succeeds, the pick applies in this process alone.
+5. Written turns, compactions and messages are published on the event bus, in memory. Those of other processes
+   are published when they are noticed (`ledger_events`).
+6. After each turn the thread checks whether messages wait for `main`. So the next turn need not check, unless
+   another process has written since.
 """
 
 import logging
@@ -66,13 +66,14 @@ LOCKED_S = 1.0  # for which a locked ledger counts as locked for the writes that
 class LedgerWriter:
     """The ledger of one daemon.
 
-    The callbacks run in the writer's thread: `on_change` for each change of a session, `on_message` with the
-    workspace and the agent of a direct message, `on_options` with a workspace in which the options of a
-    conversation changed, or what its next request begins with. `on_event` gets the workspace and each event
-    of the bus, in the publisher's thread. Unless it `creates` one, a ledger that is not there is in memory.
+    The callbacks run in the writer's thread. `on_change` is called for each change of a session, `on_message`
+    with the workspace and the agent of a direct message. `on_options` is called with a workspace if the
+    options of one of its conversations changed, or the beginning of its next request. `on_event` gets the
+    workspace and each event of the bus, in the publisher's thread. Unless `creates` is true, a ledger that
+    does not exist is kept in memory.
 
     `heads` are the sessions as last reported, by workspace and name. Only the writer's thread changes them,
-    so that nothing this process writes is taken for another's.
+    so that what this process writes is never taken for a write of another process.
     """
 
     def __init__(
@@ -107,9 +108,10 @@ class LedgerWriter:
         self._locked: tuple[float, RequestError] | None = None  # when the ledger was last found locked
 
     def submit(self, job: Callable[[], T], *, since: float | None = None) -> "Future[T]":
-        """Run a job in the writer's thread. It fails at once if the ledger was locked since it was requested.
+        """Run a job in the writer's thread. It fails at once if the ledger was locked since the job was
+        requested.
 
-        `since` is when it was requested, by the monotonic clock; None: now.
+        `since` is the time of the request by the monotonic clock; None means now.
         """
         submitted = time.monotonic() if since is None else since
 
@@ -133,14 +135,14 @@ class LedgerWriter:
             raise _ended() from None
 
     def write(self, job: Callable[[], T], *, since: float | None = None) -> T:
-        """Run a job in the writer's thread and wait for it: for other threads that may block."""
+        """Run a job in the writer's thread and wait for it. Call it in another thread that may block."""
         try:
             return self.submit(job, since=since).result()
         except CancelledError:
             raise _ended() from None
 
     def open(self, folder: str | None, *, path: str | None, url: str | None) -> "FolderLedger":
-        """The ledger of a folder, opened if it is not open yet. In the writer's thread only."""
+        """Return the ledger of a folder, and open it if needed. Call it in the writer's thread only."""
         refuse_url(url)
         if self.store is None:
             opening = lazy.opening
@@ -157,18 +159,20 @@ class LedgerWriter:
         return FolderLedger(self, self.store, workspace)
 
     def find(self, folder: str | None, *, path: str | None, url: str | None) -> "FolderLedger | None":
-        """As `open`; None if there is no ledger yet."""
+        """Return the ledger of a folder as `open` does, but None if the ledger's file does not exist yet."""
         if self.store is None and url is None and not is_there(path, self._environ):
             return None
         return self.open(folder, path=path, url=url)
 
     def apart(self, folder: str) -> "FolderLedger":
-        """An empty ledger in memory, for a conversation of the folder that nobody stores."""
+        """Return an empty ledger in memory, for a conversation of the folder that is not stored."""
         writer = LedgerWriter(self._environ, lambda _: None, creates=False)
         return FolderLedger(writer, lazy.opening.in_memory(), workspace_of(folder))
 
     def levels(self, ledger: "Ledger") -> "Levels":
-        """The memory of the ledger's sessions, shared by all requests. In a thread that may block."""
+        """Return the memory of the ledger's sessions, which all requests share. Call it in a thread that may
+        block.
+        """
         with self._creating:
             if self._levels is None:
                 self._levels = lazy.levels.Levels(ledger)
@@ -176,7 +180,9 @@ class LedgerWriter:
 
     @property
     def bus(self) -> "EventBus":
-        """The events of all workspaces. In a thread that may block, since the first use imports it."""
+        """Return the event bus of all workspaces. Call it in a thread that may block, since the first use
+        imports it.
+        """
         with self._creating:
             if self._bus is None:
                 self._bus = lazy.bus.EventBus()
@@ -184,11 +190,13 @@ class LedgerWriter:
             return self._bus
 
     def names(self, workspace: str) -> list[str]:
-        """The sessions of a workspace as last reported; no disk is read."""
+        """Return the names of a workspace's sessions as last reported, without reading the disk."""
         return sorted(self.heads.get(workspace, ()))
 
     def waits(self, ledger: "Ledger", workspace: str, agent: str) -> bool:
-        """Whether a direct message waits for an agent. Reads the ledger only if it was written since."""
+        """Whether a direct message waits for an agent. Reads the ledger only if it was written since the last
+        call.
+        """
         version = ledger.version()  # writes from here on have another
         if self._idle.get((workspace, agent)) == version and ledger.persists:
             return False
@@ -198,9 +206,9 @@ class LedgerWriter:
         return False
 
     def look(self) -> None:
-        """Report what other processes wrote since the last look. In the writer's thread only.
+        """Report what other processes wrote since the last call. Call it in the writer's thread only.
 
-        What the ledger cannot read now is reported at the next look.
+        What cannot be read now is reported by the next call.
         """
         ledger = self.store
         if ledger is None:
@@ -233,7 +241,10 @@ class LedgerWriter:
         self._version = version
 
     def wrote(self, change: Change, head: "Head | None", *, before: "Head | None" = None) -> None:
-        """Record and report what this process wrote. `before`: the head that it was written behind."""
+        """Record and report a change that this process wrote.
+
+        `head` is the session's head after the write, `before` the head that it was written after.
+        """
         heads = self.heads.setdefault(change.workspace, {})
         last_head = heads.get(change.session)
         if change.former is not None:
@@ -250,7 +261,9 @@ class LedgerWriter:
         self._on_change(change)
 
     def close(self) -> "Future[None] | None":
-        """Close the ledger once the pending jobs are done; no job begins after. None: it is not open."""
+        """Close the ledger once the pending jobs are done; no job begins after. None if the ledger is not
+        open.
+        """
         ledger, self.store = self.store, None
         ended = None if ledger is None else self._submit(ledger.close)
         self._thread.shutdown(wait=False)
@@ -287,7 +300,7 @@ class LedgerWriter:
             logger.exception("an event was not published")
 
     def sent(self, message: "DirectMessage") -> None:
-        """Record a direct message of this process, so that it is not taken for another's."""
+        """Record a direct message of this process, so that it is not reported as another process's."""
         self._sent.add(message.id)
         self.on_message(message.workspace, message.target)
 
@@ -307,11 +320,11 @@ class LedgerWriter:
 
 
 class FolderLedger:
-    """The sessions of one folder in the ledger. Everything here may block: for worker threads.
+    """The sessions of one folder in the ledger. Everything here may block, so call it in worker threads.
 
-    `by` is the client that requests the writes, `since` when it did (`LedgerWriter.submit`). `agents` are the
-    agent that the writes are for and those above it. Every failure is a LedgerError, and nothing is
-    half-written.
+    `by` is the client that requests the writes, `since` the time of its request (`LedgerWriter.submit`).
+    `agents` are the agent that the writes are for and the agents above it. Every failure is a LedgerError,
+    and nothing is written in part.
     """
 
     def __init__(
@@ -332,22 +345,24 @@ class FolderLedger:
         self._since = since
 
     def for_client(self, client: object, *, since: float | None = None) -> "FolderLedger":
-        """The same ledger, for the writes of one request of a client."""
+        """Return the same ledger, for the writes of one request of a client."""
         return FolderLedger(self._writer, self.store, self.workspace, by=client, since=since)
 
     def for_agents(self, agents: tuple[str, ...]) -> "FolderLedger":
-        """The same ledger, for writes in the name of an agent; those above it follow the agent."""
+        """Return the same ledger, for writes in the name of an agent: the first of `agents`. Those above it
+        follow.
+        """
         return FolderLedger(
             self._writer, self.store, self.workspace, by=self._by, since=self._since, agents=agents
         )
 
     @property
     def bus(self) -> "EventBus":
-        """The events of all workspaces."""
+        """The event bus of all workspaces."""
         return self._writer.bus
 
     def publish(self, events: "Iterable[Event]") -> "list[Event]":
-        """Publish events in the name of the agent that this is for."""
+        """Publish events in the name of the agent that this ledger is for (`agents`)."""
         agent, *ancestors = self.agents
         agent_events = [
             msgspec.structs.replace(event, agent=agent, above=tuple(ancestors)) for event in events
@@ -360,7 +375,9 @@ class FolderLedger:
         return self._writer.levels(self.store)
 
     def options(self, session: str | None) -> "SessionOptions | None":
-        """The options of a conversation; before its first turn those of the workspace. No disk is read."""
+        """Return the options of a conversation, or before its first turn those of the workspace. No disk is
+        read.
+        """
         return self._writer.options.get(self.workspace, session)
 
     def session_options(self, session: str | None) -> "SessionOptions | None":
@@ -372,7 +389,7 @@ class FolderLedger:
         return self._writer.corrections.get(self.store, family)
 
     def put_options(self, session: str, options: "SessionOptions") -> "Future[None]":
-        """Use a conversation with these options from now on. The future ends when they are written."""
+        """Use these options for a conversation from now on. The future is done when they are written."""
         exists = session in self._writer.names(self.workspace)
         self._writer.options.put(self.workspace, session, options, exists=exists)
         return self._writer.submit(lambda: self._writer.options.save(self.store, self.workspace, session))
@@ -415,7 +432,9 @@ class FolderLedger:
             logger.exception("an event was not published")
 
     def mirror(self, changes: "Sequence[MirrorTurns]", files: "Iterable[MirroredFile]" = ()) -> None:
-        """As `MirrorStore.write`; reported as what another process wrote."""
+        """Write mirrored turns as `MirrorStore.write` does. They are reported like writes of another
+        process.
+        """
 
         def job() -> None:
             self.store.mirrors.write(changes, files)
@@ -433,7 +452,7 @@ class FolderLedger:
         return self._mark(session, "undone", lambda: self.store.undo(self.workspace, session, compaction))
 
     def render_anew(self, session: str) -> None:
-        """Let the next request of a conversation begin with the present system prompt and tools."""
+        """Make the next request of a conversation begin with the system prompt and tools of then."""
         self._write(lambda: self.store.render_anew(self.workspace, session))
         self._writer.on_options(self.workspace)  # usages are others now
 
@@ -448,7 +467,7 @@ class FolderLedger:
         )
 
     def parameters(self, session: str) -> "Mapping[str, Any]":
-        """The model parameters of a conversation."""
+        """Return the model parameters of a conversation."""
         state = self.store.state(self.workspace, session)
         return {} if state is None else state.parameters
 
@@ -470,7 +489,7 @@ class FolderLedger:
         self._write(job)
 
     def send(self, message: "DirectMessage") -> None:
-        """Write a direct message for an agent."""
+        """Write a direct message for an agent, and publish it."""
 
         def job() -> None:
             self.store.messages.send(message)
@@ -480,11 +499,11 @@ class FolderLedger:
         self._write(job)
 
     def start_agent(self, agent: "NewAgent") -> int:
-        """Write a live agent; returns its number."""
+        """Write a live agent and return its number."""
         return self._write(lambda: self.store.agents.start(self.workspace, agent))
 
     def end_agent(self, name: str) -> None:
-        """End an agent and all below it. Their conversations stay."""
+        """End an agent and all agents below it. Their conversations stay."""
         self._write(lambda: self.store.agents.end(self.workspace, name))
 
     def delivered(self, ids: Iterable[str]) -> None:
@@ -556,7 +575,7 @@ class FolderLedger:
 
 
 def refuse_url(url: str | None) -> None:
-    """LedgerError if the settings name a ledger on a server."""
+    """Raise LedgerError if the settings name a ledger on a server."""
     if url is not None:
         raise LedgerError(
             "Ledgers on a server (ledger.url) are not supported yet. Remove ledger.url from the global "

@@ -1,13 +1,13 @@
-"""Summaries by a model, or by the embedded summarizer if that fails.
+"""Summarize with a model, or with the embedded summarizer if the model fails.
 
-The model is that of the configured provider, or with `provider.name` editor the client's
+The model is that of the configured provider. If `provider.name` is `editor`, it is the client's
 (`nexus/model/complete`).
 
 1. An error, a timeout and an answer that is not a summary are reasons to use the embedded summarizer. The
    receipt lists them as failures.
-2. If the request is cancelled, so is that to the model; nothing has changed then.
+2. If the request is cancelled, the request to the model is cancelled, too, and nothing has changed.
 3. Only what fits the model is sent. If the whole request does not fit, the system prompt and the messages
-   that stay are left out; if that does not fit either, the model is not asked.
+   that stay are left out. If that does not fit either, no request is sent.
 """
 
 import asyncio
@@ -41,9 +41,9 @@ LONGEST_REASON = 200
 
 
 class SummaryTask(msgspec.Struct, frozen=True, kw_only=True):
-    """A plan to summarize, and the parts of the conversation's requests: the model has cached their prefix.
+    """A plan to summarize, with the parts of the conversation's requests, whose prefix the model has cached.
 
-    `limit` is the tokens of the model's window, or the configured maximum.
+    `limit` is the number of tokens of the model's window, or the configured maximum.
     """
 
     plan: "Plan"
@@ -55,7 +55,7 @@ class SummaryTask(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def has_model(scope: SessionScope) -> bool:
-    """Whether a model may write summaries of this conversation."""
+    """Whether a model is available to write summaries of this conversation."""
     provider = scope.snapshot.effective.get("/provider/name")
     if provider == "editor":
         return scope.client.capabilities.has_model
@@ -63,7 +63,7 @@ async def has_model(scope: SessionScope) -> bool:
 
 
 async def summarize(scope: SessionScope, task: SummaryTask, *, seconds: float) -> "Written":
-    """Write the summary; the model has `seconds`. CompactionError if nobody can write it."""
+    """Write the summary. The model has `seconds` for it. CompactionError if no summarizer can write it."""
     target, embedded = await _find_target(scope), _Embedded(scope, task)
     model: _EditorModel | _ProviderModel = (
         _EditorModel(scope, task, seconds) if target is None else _ProviderModel(scope, task, target, seconds)

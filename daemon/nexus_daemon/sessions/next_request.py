@@ -1,10 +1,12 @@
-"""What a conversation's next request is made with: the picked model, and what is sent beside the messages.
+"""Choose what a conversation's next request is made with: the picked model, and what is sent beside the
+messages.
 
-1. If the settings leave the model to the editor, a request with a user's message names the model. It holds
-   from then on, for the conversation and for those of its folder without a turn (`ledger_writer`).
+1. If the settings leave the model to the editor, a request with a user's message names the model. From then
+   on it applies to the conversation, and to those conversations of its folder that have no turn
+   (`ledger_writer`).
 2. The model and its window become settings of the conversation's snapshot, so every figure is for them.
 3. A live agent that was started with a model keeps it until a turn in its own conversation names another. In
-   all other cases the folder's last model holds.
+   all other cases the model that was last used in the folder applies.
 """
 
 import logging
@@ -53,7 +55,9 @@ _EXPECTED = (
 def choice_of(
     conversation: Conversation, ledger: FolderLedger | None, agent: "Agent | None" = None
 ) -> ModelChoice | None:
-    """The picked model of the conversation; None: the snapshot has the model. No disk is read."""
+    """Return the picked model of the conversation. None if the snapshot's own model applies. No disk is
+    read.
+    """
     if ledger is None:
         return None
     has_model = agent is not None and lazy.spawn.requested_model(agent) is not None
@@ -64,12 +68,17 @@ def choice_of(
 def snapshot_for(
     snapshot: Snapshot, conversation: Conversation, ledger: FolderLedger | None, agent: "Agent | None" = None
 ) -> Snapshot:
-    """The snapshot with the model of the conversation. Rendering it takes time: for worker threads."""
+    """Return the snapshot with the model of the conversation. Call it in a worker thread, since rendering is
+    slow.
+    """
     return _rendered(snapshot, conversation, choice_of(conversation, ledger, agent))
 
 
 def snapshot_for_turn(scope: "SessionScope", options: Options) -> Snapshot:
-    """The snapshot with the model of a turn. Model, window and tools of these options hold from now on."""
+    """Return the snapshot with the model of a turn.
+
+    The model, window and tools of `options` apply to the conversation from now on.
+    """
     snapshot, conversation, ledger = scope.snapshot, scope.conversation, scope.ledger
     picked = _picked(snapshot, conversation, ledger, options)
     if picked is None:
@@ -109,10 +118,10 @@ def options_of_look(snapshot: Snapshot, conversation: Conversation, ledger: Fold
 
 
 def expected(scope: "SessionScope", options: Options) -> tuple[Snapshot, Options]:
-    """The snapshot and the options of the next turn if a client expects it to have these options.
+    """Return the snapshot and options of the next turn, if a client expects it to have `options`.
 
-    What was picked, or held for the last turn, holds for the next. If the settings choose the model, only the
-    client's tools count.
+    Options that were picked, or that the last turn had, apply to the next turn. If the settings choose the
+    model, only the client's tools count.
     """
     snapshot, conversation, ledger = scope.snapshot, scope.conversation, scope.ledger
     if not leaves_model_to_editor(snapshot.effective):
@@ -128,14 +137,14 @@ def expected(scope: "SessionScope", options: Options) -> tuple[Snapshot, Options
 
 
 def with_turn_tools(options: Options, tools: Sequence[dict[str, Any]]) -> Options:
-    """The options of a turn that has these tools besides. They never become the conversation's."""
+    """Add tools that only this turn has to the options. They never become the conversation's."""
     if not tools:
         return options
     return msgspec.structs.replace(options, additional_tools=[*options.additional_tools, *tools])
 
 
 def without_turn_tools(options: Options, tools: Sequence[dict[str, Any]]) -> Options:
-    """Undo `with_turn_tools`: the options without these tools at the end."""
+    """Undo `with_turn_tools`: remove these tools from the end of the options."""
     own_tools = options.additional_tools[: len(options.additional_tools) - len(tools)]
     return msgspec.structs.replace(options, additional_tools=own_tools)
 
@@ -143,9 +152,9 @@ def without_turn_tools(options: Options, tools: Sequence[dict[str, Any]]) -> Opt
 def pick_options(
     conversation: Conversation, ledger: FolderLedger, options: SessionOptions
 ) -> "Future[None] | None":
-    """Use the conversation with these options from now on.
+    """Use these options for the conversation from now on.
 
-    The future ends when they are written; None: the ledger has them already.
+    The future is done when they are written. None if the ledger has them already.
     """
     if options == ledger.session_options(conversation.session) == ledger.session_options(None):
         return None
@@ -155,7 +164,7 @@ def pick_options(
 
 
 def without_repetition(request: Request, snapshot: Snapshot) -> Request:
-    """The request without a model and a window that are the snapshot's anyway.
+    """Remove the model and window from a request if they are the snapshot's anyway.
 
     Its figures then equal those of a request that names neither.
     """

@@ -1,4 +1,6 @@
-"""What `nexus/session/*` requests do with a locked conversation. All of it blocks: for worker threads."""
+"""Do the work of `nexus/session/*` requests on a locked conversation. All of it blocks: call it in worker
+threads.
+"""
 
 from bisect import bisect_left
 from typing import TYPE_CHECKING
@@ -24,7 +26,9 @@ if TYPE_CHECKING:
 
 
 def append(scope: SessionScope, turn_input: TurnInput) -> tuple[Answer, Measured | None]:
-    """Append a turn. Returns the outcome and what the conversation costs now; None if the turn forked it."""
+    """Append a turn. Return the outcome and what the conversation costs now; the cost is None if the turn
+    forked it.
+    """
     scope.follow()
     conversation, agent = scope.conversation, scope.agent
     if agent is not None and conversation.state.head is None and conversation.session == agent.session:
@@ -41,7 +45,7 @@ def append(scope: SessionScope, turn_input: TurnInput) -> tuple[Answer, Measured
 
 
 def read_messages(scope: SessionScope) -> list[msgspec.Raw]:
-    """All messages since the last compaction, as JSON."""
+    """Return all messages since the last compaction, as JSON."""
     scope.follow_all()
     return (
         []
@@ -53,7 +57,7 @@ def read_messages(scope: SessionScope) -> list[msgspec.Raw]:
 def read_page(
     scope: SessionScope, limit: int | None, before: int | None
 ) -> tuple[list[msgspec.Raw], int | None]:
-    """The last messages before a position, and the position of the first of them if there are more."""
+    """Return the last messages before a position, and the position of the first of them if there are more."""
     scope.follow()
     conversation = scope.conversation
     if conversation.opening is not None:
@@ -68,7 +72,7 @@ def read_page(
 
 
 def clear(scope: SessionScope) -> protocol.TokenUsage:
-    """Begin the conversation anew; returns what is left of its cost."""
+    """Clear the conversation, and return what it still costs."""
     scope.follow()
     conversation = scope.conversation
     if conversation.state.head is not None:
@@ -79,13 +83,15 @@ def clear(scope: SessionScope) -> protocol.TokenUsage:
 
 
 def undo_compaction(scope: SessionScope, compaction: str | None) -> protocol.TokenUsage:
-    """Undo a compaction and those after it; None: the last one."""
+    """Undo a compaction and those after it. None means the last one."""
     scope.ledger.undo(scope.conversation.session, compaction)
     return usage.read_usage(scope)
 
 
 def fork(scope: SessionScope, to: str, turn: str | int | None) -> "Session":
-    """A new conversation that shares the turns up to one; RequestError, code unknown-turn, for none."""
+    """Create a conversation that shares the turns up to `turn`. RequestError with the code unknown-turn if
+    there is none.
+    """
     ledger, session = scope.ledger, scope.conversation.session
     return ledger.fork(session, to, _turn_id(ledger, session, turn) if isinstance(turn, int) else turn)
 
@@ -101,14 +107,14 @@ def _turn_id(ledger: "FolderLedger", session: str, number: int) -> str:
 
 
 def render_anew(scope: SessionScope) -> protocol.TokenUsage:
-    """Let the next request begin with the system prompt and the tools as they are then."""
+    """Make the next request begin with the system prompt and the tools as they are then."""
     scope.ledger.render_anew(scope.conversation.session)
     scope.conversation.drop_proposals()
     return usage.read_usage(scope)
 
 
 def export(scope: SessionScope, form: str) -> str:
-    """The whole conversation as text."""
+    """Return the whole conversation as text. `form` is `jsonl` or `markdown`."""
     if form not in ("jsonl", "markdown"):
         raise RequestError(f"Unknown format {form!r}. Known formats: jsonl, markdown.", code="unknown-format")
     session, ledger = scope.conversation.session, scope.ledger

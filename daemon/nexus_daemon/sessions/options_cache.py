@@ -1,4 +1,6 @@
-"""The models that the user picked, and what is sent besides messages, of all open workspaces; in memory."""
+"""Cache in memory the models that the user picked, and what is sent beside messages, for all open
+workspaces.
+"""
 
 import logging
 import threading
@@ -15,9 +17,9 @@ logger = logging.getLogger(__name__)
 
 
 class OptionsCache:
-    """The options of all open workspaces. Safe for several threads.
+    """The options of all open workspaces. Any thread may use it.
 
-    `on_change` is called with a workspace, in whichever thread made the change.
+    `on_change` is called with a workspace, in the thread that made the change.
     """
 
     def __init__(self, on_change: Callable[[str], None]) -> None:
@@ -36,7 +38,7 @@ class OptionsCache:
         return self._options.get(workspace, {}).get(session)
 
     def put(self, workspace: str, session: str, options: "SessionOptions", *, exists: bool) -> None:
-        """Store what the user picked, before it is written. `exists`: the ledger has the session."""
+        """Store what the user picked, before it is written. `exists` says that the ledger has the session."""
         names = (session, None) if exists else (None,)
         with self._lock:
             self._unsaved[workspace, session] = options
@@ -44,7 +46,7 @@ class OptionsCache:
         self._on_change(workspace)
 
     def read(self, ledger: "Ledger", workspace: str) -> None:
-        """Read the options from the ledger. In the writer's thread only."""
+        """Read the options from the ledger. Call it in the writer's thread only."""
         stored_options = ledger.options.of(workspace)
         names = (
             {stored_session.name for stored_session in ledger.sessions(workspace)} if self._unsaved else set()
@@ -59,7 +61,10 @@ class OptionsCache:
             self._on_change(workspace)
 
     def save(self, ledger: "Ledger", workspace: str, session: str) -> None:
-        """Write what was put last for a session. In the writer's thread only. LedgerError: `save_again`."""
+        """Write the options that were put last for a session. Call it in the writer's thread only.
+
+        LedgerError if that fails; `save_again` then repeats it.
+        """
         options = self._unsaved.get((workspace, session))
         if options is None:  # the write of an earlier pick included this one
             return
@@ -69,7 +74,7 @@ class OptionsCache:
                 del self._unsaved[workspace, session]
 
     def save_again(self, ledger: "Ledger") -> None:
-        """Repeat the writes that failed. In the writer's thread only."""
+        """Repeat the writes that failed. Call it in the writer's thread only."""
         for workspace, session in tuple(self._unsaved):
             try:
                 self.save(ledger, workspace, session)

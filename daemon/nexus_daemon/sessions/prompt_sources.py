@@ -1,4 +1,4 @@
-"""Where the parts of a system prompt come from, as results of the protocol."""
+"""Report where the parts of a system prompt come from, in the protocol's form."""
 
 from nexus_context.folder.prompt.blocks import blocks_of, paths_of
 from nexus_context.folder.prompt.render import Prompt
@@ -12,7 +12,9 @@ from nexus_daemon.lsp.convert import Locator
 def fragments_of(
     prompt: Prompt, snapshot: Snapshot, locate: Locator, counter: TokenCounter
 ) -> list[protocol.Fragment]:
-    """The fragments of a prompt with their sources, and their tokens, which sum up to those of the text."""
+    """Return the fragments of a prompt with their sources and tokens. The tokens sum up to those of the whole
+    text.
+    """
     layer_of = layers_by_path(snapshot)
     return [
         protocol.Fragment(
@@ -31,7 +33,7 @@ def fragments_of(
 def layers_by_path(snapshot: Snapshot) -> dict[str, str | None]:
     """Return the layer of each file in the prompt. None if only a parent agent has the file's layer.
 
-    The project layer of an agent above may be an ancestor layer here.
+    The project layer of a parent agent may be an ancestor layer here.
     """
     layers = snapshot.layers.layers
     by_path: dict[str, str | None] = {file.path: layer.name for layer in layers for file in layer.files}

@@ -1,4 +1,4 @@
-"""Values of the library → results of the protocol, with ranges in the client's position encoding."""
+"""Convert values of the library to results of the protocol, with ranges in the client's position encoding."""
 
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
@@ -36,12 +36,12 @@ def freshness(value: "Freshness") -> protocol.Freshness:
 
 
 def utc(seconds: float) -> str:
-    """A moment (`time.time()`) in ISO 8601, in UTC."""
+    """Format a time (`time.time()`) in ISO 8601, in UTC."""
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")[:-6] + "Z"
 
 
 def usage(value: "budget.TokenUsage", locate: Locator, positions: Sequence[int] = ()) -> protocol.TokenUsage:
-    """The usage; `positions` are those of the conversation's messages."""
+    """Convert a usage. `positions` are the positions of the conversation's messages."""
     return protocol.TokenUsage(
         model=value.model,
         limit=value.limit,
@@ -101,7 +101,7 @@ def _pending(value: "Pending | None", locate: Locator) -> protocol.PendingChange
 
 
 def measured(measure: "Measure", locate: Locator, positions: Sequence[int] = ()) -> protocol.TokenUsage:
-    """The usage of a conversation, with what becomes of it."""
+    """Convert the usage of a conversation, with what was cut from it and what changes are pending."""
     return msgspec.structs.replace(
         usage(measure.usage, locate, positions),
         wanted_percent=measure.wanted_percent,
@@ -121,9 +121,10 @@ def assembled(
     metadata: dict[str, Any],
     positions: Sequence[int] = (),
 ) -> protocol.AssembledContext:
-    """The result of `nexus/context/assemble`. `metadata` is the context's own and what is known here.
+    """Build the result of `nexus/context/assemble`. `metadata` has the context's own metadata and what is
+    added here.
 
-    `positions` are those of the conversation's messages.
+    `positions` are the positions of the conversation's messages.
     """
     event = (params.event or {}).get("id")
     return protocol.AssembledContext(

@@ -1,4 +1,4 @@
-"""`SessionScope`: all that a request about one conversation needs, passed along as one value."""
+"""Define `SessionScope`: all that a request about one conversation needs, passed along as one value."""
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 
 class OffersTools(Protocol):
-    """What a turn needs of the MCP servers."""
+    """The methods that a turn needs from the MCP servers."""
 
     async def offered(
         self, folder: Any, snapshot: Snapshot, /, *, starts: bool
@@ -33,7 +33,7 @@ class OffersTools(Protocol):
 
 
 class Services(Protocol):
-    """What a session needs of the daemon."""
+    """The members that a session needs from the daemon."""
 
     git: "WorkingTrees"
     workers: "Workers"
@@ -43,7 +43,7 @@ class Services(Protocol):
 
 
 class Requester(Protocol):
-    """What a session needs of the client that sent the request."""
+    """The members that a session needs from the client that sent the request."""
 
     @property
     def daemon(self) -> Services: ...
@@ -56,7 +56,9 @@ class Requester(Protocol):
 
     @property
     def provider(self) -> "Target | None":
-        """The provider that the user chose instead of that of the settings."""
+        """Return the provider that the user chose in place of the one in the settings. None if there is
+        none.
+        """
         ...
 
     def now(self) -> datetime: ...
@@ -67,8 +69,8 @@ class Requester(Protocol):
 class SessionScope(msgspec.Struct, frozen=True, kw_only=True):
     """A locked conversation and what belongs to it, for the duration of one request.
 
-    `snapshot` is that of `agent`, or the folder's own if there is no agent, rendered for the model of the
-    conversation (`next_request`).
+    `snapshot` is that of `agent`, or the folder's own if there is no agent. It is rendered for the model of
+    the conversation (`next_request`).
     """
 
     client: Requester

@@ -1,4 +1,4 @@
-"""What happened to the sessions of a ledger, by their heads before and after."""
+"""Find what happened to the sessions of a ledger, by comparing their heads before and after."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
@@ -15,7 +15,9 @@ _KINDS: dict[str, Reason] = {"query": "appended", "compaction": "compacted", "un
 
 
 class Change(msgspec.Struct, frozen=True):
-    """What happened to a session. `by` is the client that requested it; None: another process wrote it."""
+    """What happened to a session. `by` is the client that requested it, or None if another process wrote
+    it.
+    """
 
     workspace: str
     session: str
@@ -28,7 +30,11 @@ class Change(msgspec.Struct, frozen=True):
 def differences(
     workspace: str, heads: "Mapping[str, Head]", sessions: "Mapping[str, Session]"
 ) -> list[Change]:
-    """Compare sessions with their previous heads. A thread that went on counts as appended to."""
+    """Return the changes between the previous `heads` (name → head) and `sessions` (name → session) of a
+    workspace.
+
+    A thread that went on counts as appended to; `exactly` finds out more.
+    """
     gone_names = {head.thread: name for name, head in heads.items() if name not in sessions}
     changes = []
     for name, session in sessions.items():
@@ -46,9 +52,10 @@ def differences(
 
 
 def exactly(ledger: "Ledger", change: Change) -> Change:
-    """The change of a thread that went on, by the type of its last turn or the one before.
+    """Return the change of a thread that went on, with the reason that its last turn, or the one before,
+    gives.
 
-    This process may have written one turn behind it.
+    This process may have written one turn after the change.
     """
     for turn in ledger.turns(change.workspace, change.session, last=2):
         if turn.id == change.turn:

@@ -12,7 +12,10 @@ MOST_NAMED = 5
 
 
 def find_session(ledger: Ledger, workspace: str, name: str) -> Session:
-    """Find a session by its name or the beginning of it. LedgerError, with suggestions, if there is none."""
+    """Return the session with this name, or the only one that begins with it.
+
+    LedgerError, with suggestions, if there is none or if several begin so.
+    """
     session = ledger.find(workspace, name)
     if session is not None:
         return session
@@ -29,7 +32,9 @@ def find_session(ledger: Ledger, workspace: str, name: str) -> Session:
 
 
 def name_of(ledger: Ledger, name: str) -> str:
-    """Complete the beginning of a session name, in all workspaces. Returned as it is if not unique."""
+    """Complete the beginning of a session name, in all workspaces. Return it unchanged unless exactly one
+    name fits.
+    """
     sessions = ledger.sessions()
     if any(session.name == name for session in sessions):
         return name
@@ -38,7 +43,7 @@ def name_of(ledger: Ledger, name: str) -> str:
 
 
 def sessions_that_begin(sessions: Sequence[Session], beginning: str) -> list[Session]:
-    """The sessions whose name, or id in their program or in the ledger, begins so."""
+    """Return the sessions whose name, id in their program or id in the ledger begins with `beginning`."""
     return [
         session
         for session in sessions

@@ -1,22 +1,22 @@
-"""A conversation in memory follows the ledger: reads what others wrote, writes its own turns there first.
+"""Keep a conversation in memory equal to the ledger: read what others wrote, write its own turns there first.
 
 1. Before each use the heads are compared. What another window appended is read; after any other change the
    history is read again.
 2. A message is in memory only after the ledger has it. A failed write changes nothing.
-3. Of a long history only as much is read as the next request can send (`tokens_to_send`): the cut, and the
-   user's turn that it lies in, are within what is read. A compaction reads as much as it looks at.
+3. If a history is long, only as much of it is read as the next request can send (`tokens_to_send`). The cut,
+   and the user's turn that contains it, are within what is read. A compaction reads as much as it needs.
 4. The first turn of a conversation is preceded by the message that tells when it began. `open_conversation`
-   puts it into memory until the turn is written, so that the first request has it, too.
+   puts this message into memory until the turn is written, so that the first request has it, too.
 5. A user message is written with the preamble that its request had (`Message.preamble`). The prompt and tools
    that later requests begin with (`frozen`) are written in the same transaction.
 6. A turn whose answer came with a compaction by the provider's server is written with that compaction; the
    history is read again then.
-7. A turn is written with its provider's usage beside our estimate of the same request, if there is one. What
-   all such reports say corrects the totals of the conversation (`tokens.correction`).
+7. A turn is written with its provider's usage and our estimate of the same request, if there is one. All such
+   reports together correct the totals of the conversation (`tokens.correction`).
 8. The work is bounded: no more than MOST_READ tokens are read to find the beginning of a turn. Only requests
    for all messages read all of them.
 
-Everything here blocks on the disk: for worker threads, while the conversation is locked.
+Everything here blocks on the disk: call it in worker threads, while the conversation is locked.
 """
 
 import logging
@@ -83,9 +83,10 @@ PARENT_TURNS = 8  # turns to search for the last query: compactions and undos ar
 
 
 class TurnInput(msgspec.Struct, frozen=True):
-    """One turn as a client appends it. `parent`: see NewTurn; `model` and `event`: None for the request's.
+    """One turn as a client appends it.
 
-    `answered` is the id of the request that it answers; None: it is found by the messages.
+    `parent` is as in NewTurn. If `model` or `event` is None, that of the request is stored. `answered` is the
+    id of the request that the turn answers; if it is None, the request is found by the messages.
     """
 
     result: AgentResult
@@ -104,7 +105,7 @@ def tokens_to_send(
     max_tokens: int | None = None,
     reserve: int | None = None,
 ) -> int | None:
-    """Tokens of history that a request with these options can send; None: all."""
+    """Return how many tokens of history a request with these options can send. None means all."""
     get = snapshot.effective.get
     if (strategy or get("/context/truncation_strategy")) not in FRONT_CUTTING:
         return None
@@ -118,7 +119,7 @@ def tokens_to_send(
 
 
 def tokens_to_compact(snapshot: Snapshot) -> int:
-    """Tokens of history that a compaction looks at."""
+    """Return how many tokens of history a compaction reads."""
     preserved = tokens_to_send(snapshot, strategy=FRONT_CUTTING[0])
     assert preserved is not None  # noqa: S101 - this strategy never needs all
     return preserved + max(preserved, READ_TOKENS)  # READ_TOKENS: of the replaced messages
@@ -127,7 +128,9 @@ def tokens_to_compact(snapshot: Snapshot) -> int:
 def follow(
     conversation: Conversation, ledger: FolderLedger, snapshot: Snapshot, *, tokens: int | None
 ) -> None:
-    """Follow the ledger, with at least the last `tokens` of the history loaded; None means all of it."""
+    """Read what the ledger has, with at least the last `tokens` of the history loaded; None means all of
+    it.
+    """
     stored_state = ledger.store.state(ledger.workspace, conversation.session)
     head = None if stored_state is None else stored_state.head
     _follow(conversation, ledger, snapshot, stored_state, tokens=tokens)
@@ -187,8 +190,8 @@ def append(
 ) -> Answer:
     """Write a turn. A repeated key writes nothing; a parent that is not the last turn makes a fork.
 
-    The caller has followed the ledger. `now` is the client's local time; `estimate` is that of the tokens of
-    a request that was assembled elsewhere.
+    Call `follow` before. `now` is the client's local time. `estimate` counts the tokens of a request that was
+    assembled elsewhere.
     """
     answer = conversation.answer_for(turn_input.key, len(turn_input.result.messages))
     if answer is not None:
@@ -270,7 +273,9 @@ def answered_request(conversation: Conversation, turn_input: TurnInput) -> Assem
 
 
 def open_conversation(conversation: Conversation, now: datetime) -> None:
-    """Begin a conversation that has no message, for its first request; its time stays from then on."""
+    """Begin a conversation that has no message, for its first request. It keeps the time `now` as its
+    beginning.
+    """
     head = conversation.state.head
     if conversation.opening is None and (head is None or not head.messages):
         _put_opening(conversation, opening_message(now))
@@ -319,7 +324,7 @@ def _facts(conversation: Conversation, snapshot: Snapshot, turn_input: TurnInput
 
 
 def facts_of(conversation: Conversation, turn_input: TurnInput) -> RequestFacts | None:
-    """Return the facts of the request that a turn answers."""
+    """Return the facts of the request that a turn answers. None if they are not known."""
     request = answered_request(conversation, turn_input)
     return None if request is None else conversation.turn.facts.get(request.id)
 
@@ -379,7 +384,7 @@ def _mark_delivered(conversation: Conversation, ledger: FolderLedger) -> None:
 
 
 def ranges(positions: Iterable[int]) -> Ranges:
-    """Ascending positions as half-open ranges."""
+    """Join ascending positions to half-open ranges."""
     half_open: list[tuple[int, int]] = []
     for position in positions:
         if half_open and half_open[-1][1] == position:

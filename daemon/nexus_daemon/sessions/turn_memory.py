@@ -1,15 +1,16 @@
-"""What is put before the user's message of one turn: messages of agents, levels, events, passages of files.
+"""Collect what is put before the user's message of one turn: agents' messages, levels, events, passages of
+files.
 
 1. Only a turn has memory: a request with a user's message, or an event. Measuring a conversation reads none.
-2. What the history contains is not read again: mostly that is all of L1.
-3. An agent's message is delivered when the conversation goes on after a turn was assembled with it
-   (`sync.append`). Until then every turn of that agent has it, unless it has expired. A turn without an agent
-   is for `main`, in any conversation of the folder.
-4. Events come once: a turn has those since the conversation went on (`sync.append`). The same holds for every
-   further request of that turn.
+2. What the history already contains is not read again: usually that is all of L1.
+3. A message to an agent is delivered when the conversation goes on after a turn that included it
+   (`sync.append`). Until then every turn of that agent includes it, unless it has expired. A turn without an
+   agent is for `main`, in any conversation of the folder.
+4. Events are included once: a turn includes those since the conversation went on (`sync.append`), and so does
+   every further request of that turn.
 5. Failures are reported in `metadata.memory.failures`; the turn is assembled without what failed.
 
-Everything here may block on the disk: for worker threads, while the conversation is locked.
+Everything here may block on the disk: call it in worker threads, while the conversation is locked.
 """
 
 import logging
@@ -51,9 +52,9 @@ MESSAGES_PER_EVENT = 8
 class TurnInputs(msgspec.Struct, frozen=True, kw_only=True):
     """What a turn brings besides the conversation.
 
-    `agent` is whose turn it is: the name that messages wait for; with a `node`, not those for its other
-    nodes. `passages` match the user's message. `tools` are definitions for this turn that the
-    client offers, `server_tools` those of MCP servers.
+    `agent` names the agent whose turn it is, which is the name that messages wait for. With a `node`,
+    messages for other nodes of the agent are left out. `passages` match the user's message. `tools` are
+    definitions that the client offers for this turn, `server_tools` those of MCP servers.
     """
 
     agent: str = MAIN
@@ -66,8 +67,9 @@ class TurnInputs(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TurnMemory(msgspec.Struct, frozen=True):
-    """The items of a turn, and what failed. `searched`: whether any source was read. `events`: the number of
-    the newest event that was there.
+    """The memory items of a turn, and what failed.
+
+    `searched` says that a source was read. `events` is the number of the newest event at that time.
     """
 
     searched: bool = False
@@ -77,7 +79,7 @@ class TurnMemory(msgspec.Struct, frozen=True):
 
 
 def gather(scope: SessionScope, request: Request, inputs: TurnInputs) -> TurnMemory:
-    """Read all sources for one turn, behind its attachments. The caller has followed the ledger."""
+    """Read all sources for one turn, and put its attachments first. Call `follow` on the scope before."""
     memory = _search(scope, request, inputs) if takes_memory(request) else TurnMemory()
     attached = inputs.attachments.items
     return msgspec.structs.replace(memory, items=(*attached, *memory.items)) if attached else memory
@@ -119,7 +121,7 @@ def _search(scope: SessionScope, request: Request, inputs: TurnInputs) -> TurnMe
 
 
 def hand_out(conversation: Conversation, agent: str, messages: Sequence[str], events: int) -> None:
-    """Note that the agent's turn has these messages (ids) and the events up to the number `events`.
+    """Note that the agent's turn includes these messages (ids) and the events up to the number `events`.
 
     They count as delivered once the conversation goes on.
     """
@@ -132,7 +134,7 @@ def hand_out(conversation: Conversation, agent: str, messages: Sequence[str], ev
 
 
 def locator_of(locate: Locator, items: Sequence[MemoryItem]) -> Locator:
-    """A locator that knows the files of the items, too."""
+    """Return a locator that also knows the files of the items."""
     paths = {item.path for item in items if item.path is not None}
     texts = {path: read_text(path, limit=FILE_LIMIT).text or "" for path in sorted(paths)}
     return locate.beside(texts) if texts else locate

@@ -1,14 +1,14 @@
-"""One chat turn: inputs → context → compaction, if it is due → result.
+"""Run one chat turn: inputs → context → compaction, if it is due → result.
 
 1. An assembled context is reused as long as nothing changed that it depends on, the minute included.
-2. A turn that reaches the compaction threshold is compacted first, if the settings want that: a request with
-   a message, or a body to send after a tool's result. A request that sets its own model or limits is not: it
-   does not measure the conversation. A model and a window that the user picks in the editor are the
-   conversation's own (`next_request`).
-3. A compaction that did not bring the turn below the threshold is reported, and not repeated until a turn was
-   below it. After an undo none is made until the user requests one.
-4. The cache report compares with the last request that was made for a message or an event: the one that was
-   sent.
+2. A turn that reaches the compaction threshold is compacted first, if the settings want that. A turn is a
+   request with a message, or one with a body to send after a tool's result. A request that sets its own model
+   or limits is not compacted, since it does not measure the conversation. A model and a window that the user
+   picks in the editor are the conversation's own (`next_request`).
+3. A compaction that did not bring the turn below the threshold is reported. None follows until a turn was
+   below the threshold; after an undo, none follows until the user requests one.
+4. The cache report compares with the last request that was made for a message or an event, since that is the
+   one that was sent.
 5. Memory (`turn_memory`) takes only the room that is left, and is never a reason to compact.
 """
 
@@ -81,7 +81,7 @@ async def assemble(scope: SessionScope, params: protocol.AssembleParams) -> prot
 async def assemble_with(
     scope: SessionScope, params: protocol.AssembleParams, inputs: TurnInputs
 ) -> protocol.AssembledContext:
-    """As `assemble`, with these inputs."""
+    """Answer `nexus/context/assemble` with the given inputs."""
     result, turn, context = await scope.work(_assemble_unless_due, params, inputs)
     if result is not None:
         return result
@@ -92,9 +92,9 @@ async def assemble_with(
 async def dry_run(
     scope: SessionScope, params: protocol.AssembleParams, messages: Sequence[Message] | None
 ) -> protocol.AssembledContext:
-    """What `assemble` would answer, with an explanation. Nothing changes.
+    """Return what `assemble` would answer, with an explanation. Nothing changes.
 
-    The conversation has these `messages`; None: those in the ledger.
+    `messages` are those of the conversation; None means those in the ledger.
     """
     params = msgspec.structs.replace(params, session=scope.conversation.session)
     inputs = await _collect_inputs(scope, request_of(params), params)
@@ -127,7 +127,7 @@ def request_of(
     git: "GitState | None" = None,
     agent_parameters: Mapping[str, Any] = {},
 ) -> Request:
-    """The library's request for these parameters."""
+    """Convert the parameters to the library's request."""
     options = params.options or protocol.AssembleOptions()
     message = params.message
     if message is not None and not isinstance(message, Message):

@@ -1,4 +1,4 @@
-"""What a conversation's next request costs, and how much of its last one it could reuse."""
+"""Measure what a conversation's next request costs, and how much of its last one it could reuse."""
 
 import logging
 from collections.abc import Sequence
@@ -27,7 +27,9 @@ logger = logging.getLogger(__name__)
 
 
 class Measured(msgspec.Struct, frozen=True):
-    """The messages and the cost of a conversation; `percent` of the budget, before anything is cut."""
+    """The number of messages and the cost of a conversation. `percent` is the share of the budget before any
+    cut.
+    """
 
     count: int
     usage: protocol.TokenUsage
@@ -50,13 +52,13 @@ def measure_scope(scope: SessionScope) -> Measured:
 
 
 def estimate_request(scope: SessionScope) -> Estimate:
-    """The estimate of a conversation's request, for a turn that was assembled elsewhere."""
+    """Estimate the tokens of the conversation's request, for a turn that was assembled elsewhere."""
     family = model_of(scope.snapshot, None)[0].family.name
     return Estimate(family, measure_scope(scope).usage.total, begun=True, prompt_known=False)
 
 
 def read_usage(scope: SessionScope) -> protocol.TokenUsage:
-    """The usage with a cache report, after reading what other windows wrote."""
+    """Read what other windows wrote, then return the usage with a cache report."""
     token_usage = measure(scope).usage
     return with_cache(token_usage, scope.snapshot, scope.conversation, scope.locate, now=scope.client.now())
 
@@ -66,7 +68,7 @@ def read_next_usage(
 ) -> protocol.TokenUsage:
     """Measure the next turn, with everything that is sent beside the user's message.
 
-    The options of `request` hold for a conversation without a turn; else those of its last turn do.
+    If the conversation has no turn, the options of `request` apply, else those of its last turn.
     """
     snapshot, options = next_request.expected(scope, request.options)
     scope = msgspec.structs.replace(scope, snapshot=snapshot)
@@ -94,9 +96,10 @@ def current_usage(
     *,
     now: datetime,
 ) -> protocol.TokenUsage:
-    """The usage for a notification: identical to the result of `nexus/context/usage`.
+    """Return the usage for a notification. It equals the result of `nexus/context/usage`.
 
-    It is exact if the vocabulary is in memory, else a labelled estimate: a notification loads none.
+    It is exact if the vocabulary is in memory, else a labelled estimate, since a notification loads no
+    vocabulary.
     """
     snapshot = next_request.snapshot_for(snapshot, conversation, ledger)
     if ledger is not None:
@@ -123,10 +126,10 @@ def with_cache(
     now: datetime,
     inputs: turn_memory.TurnInputs | None = None,
 ) -> protocol.TokenUsage:
-    """The usage with a cache report: what an edit breaks, before it is paid for.
+    """Add a cache report to a usage: what an edit breaks, before it is paid for.
 
     There is no report before the first request, nor if a request like the last one is no longer possible.
-    The tools are those of the next turn, whose `inputs` these are; None: those of the last one.
+    `inputs` are those of the next turn, whose tools count; None means that the tools of the last turn do.
     """
     last_prefix, options = conversation.last_prefix, conversation.last_options
     if last_prefix is None or options is None:

@@ -1,5 +1,5 @@
-"""One daemon for all windows and commands of a user.
+"""Share one daemon among all windows and commands of a user.
 
-The client's side (`identity`, `hello`, `client`, `tracker`, `forwarder`) imports little, and of the standard
-library alone: an editor waits for it.
+The client's side (`identity`, `hello`, `client`, `tracker`, `forwarder`) imports little, and only from the
+standard library, since an editor waits for it.
 """

@@ -1,15 +1,17 @@
-"""Connect to the shared daemon; start it where none runs.
+"""Connect to the shared daemon, and start it if none runs.
 
-1. The daemon holds its lock for as long as it lives, and the system releases the lock when it dies. So a lock
-   that is held means: wait for the socket; a free one: start a daemon.
-2. Several processes may start one at the same time. The first to get the lock stays, the others end at once.
-3. A daemon writes a NUL to its standard error, a pipe, once it listens; anything else is why it cannot.
+1. The daemon holds its lock for as long as it lives, and the system releases the lock when it dies. So if the
+   lock is held, wait for the socket; if it is free, start a daemon.
+2. Several processes may start a daemon at the same time. The first that gets the lock stays, the others end
+   at once.
+3. A daemon writes a NUL to its standard error, a pipe, once it listens. Any other text says why it cannot
+   listen.
 4. Both sides check that the other one is a process of the same user.
-5. A command that the daemon runs waits for this module: it imports `_socket`, since `socket` takes as long as
-   all the rest.
-6. On Linux the daemon is a fork of a process that has just started: another Python would take as long again.
-   A process that has served an editor for a while starts another Python, which reads the modules that are
-   installed by then, and from where this one did: an isolated one starts an isolated one.
+5. A command that the daemon runs waits for this module to be imported. So it imports `_socket`, since
+   `socket` takes as long as all the rest.
+6. On Linux the daemon is a fork of a process that has just started, since another Python would take as long
+   again. A process that has served an editor for a while starts another Python, which reads the modules that
+   are installed by then, from the same place. An isolated Python starts an isolated one.
 """
 
 import _socket
@@ -37,7 +39,7 @@ _LOCKED_BYTE = 1 << 20  # of the lock on Windows, behind the text: a locked byte
 
 
 class Greeted:
-    """A connection whose first messages are exchanged; `reply` is the daemon's."""
+    """A connection whose first messages were exchanged. `reply` is the daemon's first message."""
 
     __slots__ = ("reply", "socket")
 
@@ -47,13 +49,13 @@ class Greeted:
 
 
 class NotReadyError(Exception):
-    """No daemon listens now, or it is about to end."""
+    """No daemon listens now, or the daemon is about to end."""
 
 
 def fields_for(
     purpose: str, place: Place, environ: "Mapping[str, str]", *, more: "tuple[tuple[str, str], ...]" = ()
 ) -> "Fields":
-    """The first message of this process."""
+    """Build the first message of this process."""
     umask = os.umask(0o077)
     os.umask(umask)
     process_fields = (("version", __version__), ("protocol", str(PROTOCOL)), ("facts", place.facts))
@@ -64,7 +66,7 @@ def fields_for(
 def connect(place: Place, fields: "Fields", *, timeout_s: float = REPLY_S) -> Greeted | None:
     """Connect to the running daemon. None if no daemon runs or it is ending.
 
-    NoSharedDaemonError if it refuses this client, is another user's or does not answer.
+    NoSharedDaemonError if the daemon refuses this client, belongs to another user or does not answer.
     """
     try:
         return _greet(place, fields, timeout_s)
@@ -77,7 +79,8 @@ def connect_or_start(
 ) -> Greeted:
     """Connect to the daemon, and start it if none runs. NoSharedDaemonError if it does not start in time.
 
-    With `run_daemon`, which a process with a single thread may give, a fork of this process is the daemon.
+    If `run_daemon` is given, a fork of this process becomes the daemon. Only a process with a single thread
+    may give it.
     """
     deadline = time.monotonic() + START_S
     pause_s = PAUSE_S
@@ -126,7 +129,7 @@ def try_lock(descriptor: int, *, is_exclusive: bool) -> bool:
 
 
 def lock_owner(place: Place) -> int | None:
-    """Return the process that holds the lock. None if the lock is free."""
+    """Return the id of the process that holds the lock. None if the lock is free."""
     if not is_running(place):
         return None
     try:
@@ -137,7 +140,7 @@ def lock_owner(place: Place) -> int | None:
 
 
 def running_places(environ: "Mapping[str, str]") -> list[Place]:
-    """The places of all daemons of the user that run, whatever their identity."""
+    """Return the places of all running daemons of the user, whatever their identity."""
     try:
         own_place = find_place(environ)
         names = sorted(os.listdir(own_place.directory))
@@ -150,7 +153,7 @@ def running_places(environ: "Mapping[str, str]") -> list[Place]:
 
 
 def places_of_other_protocols(place: Place, environ: "Mapping[str, str]") -> list[Place]:
-    """The places of daemons with the same identity as `place` that run and have another protocol."""
+    """Return the places of running daemons that have the same identity as `place` and another protocol."""
     identity = place.name.partition("-")[0]
     names = (
         (os.path.basename(os.path.splitext(running_place.address)[0]), running_place)
@@ -164,7 +167,7 @@ def places_of_other_protocols(place: Place, environ: "Mapping[str, str]") -> lis
 
 
 def peer_user(connected: "Socket") -> int | None:
-    """The user of the process at the other end of a Unix socket; None where the system cannot tell."""
+    """Return the user id of the process at the other end of a Unix socket. None if the system cannot tell."""
     platform: str = sys.platform
     if platform == "linux":
         credentials = connected.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, 12)  # pid, user, group
@@ -176,7 +179,7 @@ def peer_user(connected: "Socket") -> int | None:
 
 
 def receive_exactly(connected: "Socket", count: int) -> bytes:
-    """Receive bytes up to a count; EOFError if the other side ends before."""
+    """Receive exactly `count` bytes. EOFError if the other side ends before."""
     data = bytearray()
     while len(data) < count:
         piece = connected.recv(count - len(data))
@@ -217,7 +220,7 @@ def _does_not_answer(timeout_s: float) -> NoSharedDaemonError:
 
 
 def read_token(place: Place) -> tuple[int, str]:
-    """The port and token of the daemon of this place; OSError or ValueError if there are none."""
+    """Read the port and token of the daemon of this place. OSError or ValueError if there are none."""
     with open(place.token, encoding="ascii") as file:
         port, token = file.read().split()
     return int(port), token
@@ -251,9 +254,9 @@ def _open(place: Place, timeout_s: float) -> "Socket":
 
 
 def open_loopback(place: Place, timeout_s: float) -> "Socket":
-    """A connection to the daemon of this place on its port, each side having proved that it knows the token.
+    """Connect to the port of the daemon of this place. Each side proves that it knows the token.
 
-    NotReadyError if it does not run, or if somebody else listens there: anybody may, once it is dead.
+    NotReadyError if the daemon does not run, or if another program listens there, as any may once it is dead.
     NoSharedDaemonError if it does not answer.
     """
     import socket
