@@ -4,8 +4,8 @@
 2. The conversation is unlocked while the client's model writes the summary (`model_summarizer`): other
    requests go on, and other windows may write. One summary per conversation is requested at a time, and none
    if another request has compacted the conversation meanwhile.
-3. Messages appended meanwhile stay as they are: the ledger puts the compaction before them. Any other change
-   (a compaction, an undo, a clear) ends this one with HeadMovedError.
+3. Messages appended meanwhile are preserved as they are: in the ledger, the compaction comes after their
+   turns. Any other change (a compaction, an undo, a clear) ends this compaction with HeadMovedError.
 4. The embedded summarizer writes the summary if the client has no model, if the model fails, and if the
    model's summary saves nothing.
 5. A compaction is in force as soon as the ledger has it. Only then does the conversation in memory change.

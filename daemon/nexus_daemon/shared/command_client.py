@@ -1,11 +1,11 @@
-"""Run a command line in the shared daemon, which has everything imported already.
+"""Run a command line in the shared daemon, which has imported everything already.
 
-1. `run` returns None if this process has to run the command itself: where no daemon runs, or an old one, a
-   hung or a busy one, and where the daemon thinks so: for help, for wrong usage, in another time zone.
+1. `run` returns None if this process has to run the command itself: if no daemon runs, or if the daemon is
+   old, hung or busy. The daemon may also refuse: for help, for wrong usage, in another time zone.
 2. None is possible only until the first output. If the daemon ends after that, so does the command.
-3. The daemon sends frames: `o <length>\\n` and that many bytes for standard output, `e <length>\\n` and bytes
-   for standard error, `x <exit code>\\n` at the end. It sends an empty one at once and every second.
-4. Where no daemon runs, `run` costs a look at a path. Only `connect_for_output` may start a daemon.
+3. The daemon sends frames: `o <length>\n` and that many bytes for standard output, `e <length>\n` and bytes
+   for standard error, `x <exit code>\n` at the end. It sends an empty frame at once and every second.
+4. If no daemon runs, `run` costs only a check of one path. Only `connect_for_output` may start a daemon.
 """
 
 import os
@@ -29,7 +29,7 @@ _COLLECTED = "utf-8 replace 0 0 0 65536"  # a stream, as `_stream` describes it
 
 
 def run(arguments: "Sequence[str]") -> int | None:
-    """Run a command in the daemon; its exit code, or None if this process has to run it."""
+    """Run a command in the daemon. Return its exit code, or None if this process has to run it."""
     if sys.stdout is None or sys.stderr is None:  # Windows without a console
         return None
     try:
@@ -69,9 +69,10 @@ def _connect(arguments: "Sequence[str]") -> "Socket | None":
 
 
 def connect_for_output(arguments: "Sequence[str]", directory: str) -> "Socket | None":
-    """A connection to a daemon that runs the command in a directory, for `collect`.
+    """Connect to a daemon that runs the command in a directory, for `collect`. A daemon is started if none
+    runs.
 
-    One is started where none runs. None if it is of another version; NoSharedDaemonError if there is none.
+    None if the daemon is of another version. NoSharedDaemonError if there can be no daemon.
     """
     from nexus_daemon.shared import client
 
@@ -93,7 +94,10 @@ def connect_for_output(arguments: "Sequence[str]", directory: str) -> "Socket | 
 
 
 def collect(connected: "Socket") -> tuple[int, bytes, bytes] | None:
-    """The exit code of a command and what it prints; None if the daemon ends before, or does not run it."""
+    """Return the exit code of a command, and its output and errors as bytes.
+
+    None if the daemon does not run the command, or ends before the command does.
+    """
     connected.settimeout(FIRST_S)
     frames = _Frames(connected)
     printed = {"o": bytearray(), "e": bytearray()}
@@ -130,7 +134,9 @@ def fields(arguments: "Sequence[str]") -> "tuple[tuple[str, str], ...] | None":
 
 
 def program() -> str:
-    """The interpreter and the place of the code: another one may print something else."""
+    """Return the interpreter's version and the directory of the code, since another one may print something
+    else.
+    """
     return f"{sys.hexversion:x} {os.path.dirname(os.path.dirname(os.path.abspath(__file__)))}"
 
 
@@ -158,7 +164,9 @@ def _size() -> str:
 
 
 def follow(connected: "Socket") -> int | None:
-    """Copy the output of a command until it ends; as `run`."""
+    """Copy the output of a command until it ends. Return its exit code, or None if this process has to run
+    it.
+    """
     connected.settimeout(FIRST_S)
     frames = _Frames(connected)
     has_written = False

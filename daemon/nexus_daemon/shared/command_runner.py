@@ -1,8 +1,9 @@
-"""The daemon's side of `command_client`: runs commands of other processes in threads, sends their output.
+"""Run commands of other processes in the daemon's threads and send their output: the other side of
+`command_client`.
 
-1. At most MOST_RUNNING commands run at once; a client that comes then runs its command itself.
+1. At most MOST_RUNNING commands run at once. A further client runs its command itself.
 2. The output is sent as it comes. A client that reads slowly holds up its own thread only.
-3. When the client is gone, the next output ends the command. One that computes is not interrupted.
+3. When the client is gone, the next output ends the command. A command that only computes is not interrupted.
 4. An empty frame at once, and every BEAT_S while the command runs, tells the client that the daemon is alive.
 """
 
@@ -24,7 +25,7 @@ logger = logging.getLogger(__name__)
 
 
 class StreamFacts(NamedTuple):
-    """How a stream of the client turns text into bytes."""
+    """How a stream of the client encodes and buffers text."""
 
     encoding: str
     errors: str
@@ -35,9 +36,10 @@ class StreamFacts(NamedTuple):
 
 
 class CommandRequest(NamedTuple):
-    """A command line and the process that it was given to. `size`: columns and lines of its terminal, or 0.
+    """A command line and the process that it was given to.
 
-    `encoding` is that of names in the file system; `program` the interpreter and the place of the code.
+    `size` is the columns and lines of its terminal, or 0. `encoding` is that of names in the file system,
+    `program` the interpreter and the directory of the code.
     """
 
     arguments: tuple[str, ...]
@@ -57,7 +59,7 @@ RunCommand = Callable[[CommandRequest, Send], "int | None"]
 
 
 def read_request(fields: Fields) -> CommandRequest:
-    """The command of a client's first message; ValueError if it is incomplete."""
+    """Read the command from a client's first message. ValueError if it is incomplete."""
     columns, lines = (int(number) for number in fields.get("size").split(" "))
     return CommandRequest(
         arguments=tuple(fields.get_all("argument")),
@@ -84,7 +86,7 @@ def _read_stream(text: str) -> StreamFacts:
 
 
 class CommandRunner:
-    """Runs commands for clients. Lives on the event loop."""
+    """Runs commands for clients. Use it on the event loop."""
 
     def __init__(self, run: RunCommand) -> None:
         self._run = run
@@ -92,7 +94,7 @@ class CommandRunner:
         self._threads = ThreadPoolExecutor(MOST_RUNNING, thread_name_prefix="command")
 
     async def serve(self, connected: socket.socket, fields: Fields) -> None:
-        """Run a client's command on its connection, which does not block, and close that."""
+        """Run a client's command and close its connection, a socket that does not block."""
         with connected:
             if self._running >= MOST_RUNNING:
                 return

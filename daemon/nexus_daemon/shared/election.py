@@ -1,6 +1,6 @@
-"""The lock that elects a daemon, and the socket that it listens at.
+"""Take the lock that elects a daemon, and listen at its socket.
 
-The socket of a dead daemon is in the way of the next one, which has the lock: it takes its place in one step.
+The socket of a dead daemon may still exist. The next daemon, which has the lock, replaces it in one step.
 """
 
 import contextlib
@@ -16,7 +16,7 @@ QUEUE = 512  # connections that wait to be accepted
 
 
 def take_lock(place: Place) -> int | None:
-    """Take the lock that the daemon of this place holds; None if another one has it."""
+    """Take the lock that the daemon of this place holds. None if another process has it."""
     descriptor = os.open(place.lock, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o600)
     deadline = time.monotonic() + ELECTION_S
     while True:
@@ -41,7 +41,7 @@ def holds_lock(place: Place, lock: int) -> bool:
 
 
 def listen(place: Place) -> socket.socket:
-    """Listen at the address of a place, which a dead daemon may have left."""
+    """Listen at the address of a place, and replace a socket that a dead daemon may have left."""
     return listen_at(place.socket) if place.has_socket else listen_on_loopback(place.token)
 
 
@@ -66,7 +66,10 @@ def listen_at(path: str) -> socket.socket:
 
 
 def listen_on_loopback(path: str, port: int = 0) -> socket.socket:
-    """Listen on a port of the loopback interface, by default any; the file gets the port and a new token."""
+    """Listen on a port of the loopback interface, by default any free one.
+
+    The port and a new token are written to the file at `path`.
+    """
     listener = socket.socket()
     temporary = f"{path}.{os.getpid()}"
     try:

@@ -1,4 +1,4 @@
-"""The forms of `nexus serve` that cannot wait for the command line to be imported."""
+"""Run the forms of `nexus serve` that cannot wait for the command line to be imported."""
 
 import sys
 
@@ -15,10 +15,10 @@ FORWARD = (
 
 
 def main(arguments: list[str], run_command: "RunCommand") -> int | None:
-    """Run `nexus serve` with these arguments; None: the command line has to.
+    """Run `nexus serve` with these arguments. Return None if the command line has to run it.
 
-    The shared daemon runs the commands of other processes with `run_command`.
-    The forwarder returns only where there is no shared daemon. Then this process is the server of its editor.
+    The shared daemon runs the commands of other processes with `run_command`. The forwarder returns only if
+    there is no shared daemon. Then this process is the server of its editor.
     """
 
     def run_daemon() -> int:

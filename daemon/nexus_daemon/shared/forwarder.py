@@ -1,20 +1,21 @@
-"""`nexus serve --remote=auto`: copies bytes between an editor and the shared daemon, and outlives it.
+"""Copy bytes between an editor and the shared daemon (`nexus serve --remote=auto`), and outlive the daemon.
 
-1. What the editor sends is noted, passed on, and looked at afterwards (`tracker`). Of the daemon's frames it
-   looks at the first bytes only (`frames`).
+1. Bytes of the editor are noted, passed on, and parsed afterwards (`tracker`). Of the daemon's frames only
+   the first bytes are parsed (`frames`).
 2. When the daemon is gone without a goodbye (it crashed), or is replaced, the forwarder connects to the next
-   one, starting it where none runs, and replays what the editor had said. The editor notices nothing.
-   After `nexus stop` it does so when the editor sends its next message, or another window started a daemon.
-3. One thread reads from the editor and never waits for anybody, one sends to the daemon, one reads from the
-   daemon, and one looks whether the daemon hangs. `_lock` guards what was read and which daemon gets it: a
-   replay contains everything that was noted before it, and all else is sent after it. A thread that fails
-   ends the process with a message.
-4. A daemon that says nothing for QUIET_S although it was sent something is asked on another connection. If it
-   does not answer there, its requests fail and the user is told; the forwarder connects anew as to a daemon
-   that is gone, and tries until it answers or is replaced.
-5. A daemon that dies soon after it was connected to, before it answered a request, is started again after a
-   pause, which doubles; the user is told after the third death.
-6. Files that had diagnostics, and about which the new daemon says nothing for STALE_S, have none any more.
+   daemon, starts it if none runs, and replays what the editor had sent. The editor notices nothing. After
+   `nexus stop` it does so when the editor sends its next message, or when another window has started a
+   daemon.
+3. One thread reads from the editor and never waits, one sends to the daemon, one reads from the daemon, and
+   one checks whether the daemon hangs. `_lock` guards what was read and which daemon gets it: a replay
+   contains everything that was noted before it, and all else is sent after it. A thread that fails ends the
+   process with a message.
+4. If a daemon was sent something and is silent for QUIET_S, the forwarder asks it on another connection. If
+   it does not answer there, its requests fail and the user is told. The forwarder then reconnects as if the
+   daemon were gone, and tries until the daemon answers or is replaced.
+5. If a daemon dies soon after it was connected to, before it answered a request, the next one is started
+   after a pause, which doubles. The user is told after the third death.
+6. If the new daemon reports nothing for STALE_S about a file that had diagnostics, these are removed.
 7. Without a shared daemon the caller runs a server of its own: nothing has been read from the editor yet.
 """
 
@@ -55,9 +56,9 @@ _CLOSED, _STOPPED = "closed", "stopped"  # of `goodbye`
 
 
 def run(run_daemon: "Callable[[], int]") -> str:
-    """Forward until the editor leaves, and exit. Returns only if there is no shared daemon, with the reason.
+    """Forward until the editor leaves, and exit. If there is no shared daemon, return the reason instead.
 
-    Where none runs yet, it is started by `run_daemon` in a child.
+    If no daemon runs yet, `run_daemon` runs it in a child process.
     """
     try:
         place = find_place(os.environ)
@@ -68,7 +69,7 @@ def run(run_daemon: "Callable[[], int]") -> str:
 
 
 class Forwarder:
-    """Between the editor at standard input and output and the daemon at a socket."""
+    """Forwards between the editor at standard input and output and the daemon at a socket."""
 
     def __init__(self, place: Place, greeted: client.Greeted) -> None:
         self._place = place
@@ -94,7 +95,7 @@ class Forwarder:
         os.dup2(2, 1)  # nothing else may write between the frames
 
     def run(self) -> int:
-        """Forward until one side ends the connection for good; the exit code."""
+        """Forward until one side ends the connection for good. Return the exit code."""
         connected = self._socket
         for target in (self._read_editor, self._send_waiting, self._watch_daemon):
             threading.Thread(target=_ending, args=(target,), name=target.__name__, daemon=True).start()

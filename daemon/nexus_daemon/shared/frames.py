@@ -1,11 +1,11 @@
-"""The daemon's frames on their way to the editor: which of them pass, and what they tell the forwarder.
+"""Filter the daemon's frames on their way to the editor, and read what they tell the forwarder.
 
-1. A frame of up to HOLD bytes passes once it is complete, so that the editor never gets half of one when the
-   daemon dies. A longer one passes in pieces.
+1. A frame of up to HOLD bytes passes once it is complete, so that the editor never gets half of a frame when
+   the daemon dies. A longer frame passes in pieces.
 2. The fields of a message come in the order in which the daemon writes them: `jsonrpc`, `id`, `method`, …
 3. Replies to the forwarder's own requests and the goodbye do not pass.
 4. A frame that cannot be read passes as it is.
-5. Nothing slow is imported before it is needed: the reply to `initialize` comes through here.
+5. Nothing slow is imported before it is needed: the reply to `initialize` passes through here.
 """
 
 from nexus_daemon.shared.goodbye import METHOD, OWN_ID
@@ -24,7 +24,7 @@ _PUBLISHED = b'{"jsonrpc":"2.0","method":"textDocument/publishDiagnostics","para
 
 
 class FrameFilter:
-    """Fed with the bytes of one daemon. `goodbye` is the reason that it gave for its end."""
+    """Filters the bytes of one daemon. `goodbye` is the reason that the daemon gave for its end."""
 
     def __init__(self) -> None:
         self.goodbye: str | None = None
@@ -39,11 +39,11 @@ class FrameFilter:
 
     @property
     def is_inside_frame(self) -> bool:
-        """Whether a part of a frame has passed."""
+        """Whether only a part of a frame has passed."""
         return self._rest > 0
 
     def feed(self, data: bytes) -> list[memoryview]:
-        """Take in bytes, and return those that may pass now."""
+        """Take bytes of the daemon, and return those that may pass now."""
         if self._held:
             data, self._held = self._held + data, b""
         passing: list[memoryview] = []
@@ -145,7 +145,7 @@ def _as_json(message_id: "Any") -> str:
 
 
 def without_diagnostics(uri: str) -> bytes:
-    """The frame that takes back the diagnostics of a file."""
+    """Build the frame that removes the diagnostics of a file."""
     from nexus_daemon.shared.tracker import frame
 
     params = {"uri": uri, "diagnostics": []}

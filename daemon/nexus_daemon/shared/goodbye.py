@@ -1,4 +1,4 @@
-"""What daemon and forwarder tell each other within the protocol; editors never see it.
+"""Define what daemon and forwarder tell each other within the protocol; editors never see it.
 
 The last notification of a connection says whether to connect again. The ids of the forwarder's own requests
 begin with `OWN_ID`.
@@ -17,8 +17,7 @@ STOPPED = "stopped"  # connect, and so start one, when the editor sends somethin
 
 
 def goodbye(reason: str, running: "Iterable[Any]" = ()) -> "dict[str, Any]":
-    """The notification. `running` are the ids of requests that were begun and get no reply.
-
-    No other request without a reply was begun.
+    """Build the goodbye notification. `running` are the ids of all requests that were begun and will get no
+    reply.
     """
     return {"jsonrpc": "2.0", "method": METHOD, "params": {"reason": reason, "running": list(running)}}

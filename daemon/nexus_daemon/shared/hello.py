@@ -1,16 +1,16 @@
-"""The first messages of a connection to the shared daemon: who the client is, and what it wants.
+"""Define the first messages of a connection to the shared daemon: who the client is, and what it wants.
 
-1. A message is `NEXUS/1 <length>\\n` and that many bytes: fields `name=value`, each ended by a NUL. A name
-   may come several times. Environment variables contain any byte but NUL.
+1. A message is `NEXUS/1 <length>\n` and that many bytes: fields `name=value`, each ended by a NUL. A name may
+   come several times. Environment variables may contain any byte but NUL.
 2. No HTTP request and no frame of the language server protocol begins like that.
-3. The client's fields: `purpose` (`editor`: frames of the protocol follow; `command`: a command is run for
-   the client; `hook`: the payload of another assistant's hook, whose answer is the reply; `stop`: the daemon
-   ends; `status`: the reply is all), `version`, `protocol`, `facts`
-   (`identity`), `umask`, `pid`, `environ` once for each variable, and those of the purpose.
-4. On a port of the loopback interface, where anybody may listen, both sides first prove that they know the
-   daemon's token, which is never sent: the client sends a number; the daemon another one and its proof of
-   both; then the client its own. Before that the client says nothing about itself.
-5. The daemon's fields: `status` (one of `STATUSES`), `version`, `protocol`, `pid`, `message` (for people),
+3. The client's fields are `purpose`, `version`, `protocol`, `facts` (`identity`), `umask`, `pid`, `environ`
+   once for each variable, and those of the purpose. The purposes are `editor` (frames of the protocol
+   follow), `command` (a command is run for the client), `hook` (the payload of another assistant's hook; the
+   reply is its answer), `stop` (the daemon ends), and `status` (the client wants only the reply).
+4. On a port of the loopback interface, where any program may listen, both sides first prove that they know
+   the daemon's token, which is never sent. The client sends a number; the daemon another number and its proof
+   for both; then the client its own proof. Before that the client says nothing about itself.
+5. The daemon's fields are `status` (one of `STATUSES`), `version`, `protocol`, `pid`, `message` (for people),
    `windows` (the number of editors), `state` (for `status`: JSON).
 """
 
@@ -30,11 +30,11 @@ STATUSES = ("ok", "replaced", "refused", "ending")
 
 
 class HelloError(ValueError):
-    """The bytes are not a message of this kind."""
+    """The bytes are not a message in this form."""
 
 
 class Fields:
-    """The fields of a message, in order."""
+    """The fields of a message as (name, value), in their order."""
 
     __slots__ = ("pairs",)
 
@@ -42,7 +42,7 @@ class Fields:
         self.pairs = list(pairs)
 
     def get(self, name: str, default: str = "") -> str:
-        """The first value of a name."""
+        """Return the first value of a field."""
         return next((value for key, value in self.pairs if key == name), default)
 
     def get_all(self, name: str) -> list[str]:
@@ -50,13 +50,13 @@ class Fields:
 
     @property
     def environ(self) -> dict[str, str]:
-        """The client's environment."""
+        """The client's environment variables."""
         variables = (value.partition("=") for value in self.get_all("environ"))
         return {name: value for name, _, value in variables}
 
 
 def with_environ(pairs: "Iterable[tuple[str, str]]", environ: "Mapping[str, str]") -> Fields:
-    """Fields with the variables of an environment."""
+    """Build fields from pairs and the variables of an environment."""
     return Fields([*pairs, *(("environ", f"{name}={value}") for name, value in environ.items())])
 
 
@@ -66,7 +66,10 @@ def encode(fields: Fields) -> bytes:
 
 
 def body_length(line: bytes) -> int:
-    """The length that a first line announces, without its line end."""
+    """Return the length that a message's first line announces. HelloError if it is not such a line.
+
+    `line` has no line end.
+    """
     digits = line.removeprefix(MAGIC)
     if not (line.startswith(MAGIC) and digits.isdigit() and len(digits) <= len(str(LONGEST))):
         raise HelloError("this is not how a client of Nexus begins")
@@ -98,14 +101,14 @@ def proof(token: str, side: str, numbers: bytes) -> bytes:
 
 
 def is_proof(received_proof: bytes, token: str, side: str, numbers: bytes) -> bool:
-    """Compares in constant time."""
+    """Whether this is the right proof. Compares in constant time."""
     import hmac
 
     return hmac.compare_digest(received_proof, proof(token, side, numbers))
 
 
 def newer(version: str, other_version: str) -> bool:
-    """Whether a version is newer than another: by its numbers, whatever follows them."""
+    """Whether a version is newer than another. Only their numbers count, not what follows them."""
     return _numbers(version) > _numbers(other_version)
 
 

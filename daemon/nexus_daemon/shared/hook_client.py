@@ -1,12 +1,12 @@
-"""`nexus hook`: hand what an assistant's hook says to the shared daemon, and print its answer, if it has one.
+"""Run `nexus hook`: hand the event of an assistant's hook to the shared daemon, and print its answer, if any.
 
-1. The assistant waits for this process, and must never notice it: the exit code is 0 and nothing is printed
-   but an answer of the daemon, whatever goes wrong. A timer ends the process after LIMIT_S.
+1. The assistant waits for this process, and must never notice it. Whatever goes wrong, the exit code is 0,
+   and only an answer of the daemon is printed. A timer ends the process after LIMIT_S.
 2. Nothing slow is imported: no `socket`, no `json`. The payload goes to the daemon as it came.
 3. Most events have no answer: the process ends as soon as the daemon's socket has the payload.
-4. SPOOLED events are appended to a small file first, and the daemon is told to take them from there: one that
-   hangs, or dies before it has, loses none. Without a daemon the next one reads the file; STARTING events
-   have one started, which nobody waits for.
+4. SPOOLED events are first appended to a small file, and the daemon reads them from there. So no event is
+   lost if the daemon hangs, or dies before it has read them. Without a daemon, the next one reads the file.
+   STARTING events start a daemon, without waiting for it.
 """
 
 import os
@@ -43,7 +43,7 @@ _READ = 64 * 1024  # bytes
 
 
 def run(arguments: "Sequence[str]") -> int:
-    """Handle `nexus hook <assistant> <event> [--memory] [--tokens N]`; always 0."""
+    """Handle `nexus hook <assistant> <event> [--memory] [--tokens N]`. Always returns 0."""
     try:
         if len(arguments) >= 2:
             _run(arguments[0], arguments[1], arguments[2:], os.environ)
@@ -126,7 +126,9 @@ def _send(place: "Place", message: bytes, *, is_answered: bool) -> bool:
 
 
 def is_users_process(connected: "Socket") -> bool:
-    """Whether the process at the other end is the user's, where the system can tell: it gets a prompt."""
+    """Whether the process at the other end belongs to the user, since it gets a prompt. True if that is not
+    known.
+    """
     if sys.platform != "linux":
         return True  # the socket is in a directory that only the user can enter
     import _socket
@@ -148,7 +150,10 @@ def _print_answer(connected: "Socket") -> None:
 
 
 def spool(place: "Place", assistant: str, event: str, payload: bytes) -> bool:
-    """Append an event for the daemon; False if it is too long, or the file is full or cannot be written."""
+    """Append an event to the file for the daemon.
+
+    Return False if the event is too long, or the file is full or cannot be written.
+    """
     if len(payload) > LONGEST_SPOOLED or not payload.strip():
         return False
     line = b"%s\t%s\t%s\n" % (
@@ -181,7 +186,7 @@ def _is_at(descriptor: int, path: str) -> bool:
 
 
 def spool_path(place: "Place") -> str:
-    """The file with events that came while no daemon ran: a line each, with assistant, event and payload."""
+    """Return the path of the file with spooled events: a line each, with assistant, event and payload."""
     return os.path.join(place.directory, f"{place.name}.hooks")
 
 

@@ -1,9 +1,9 @@
-"""The daemon's side of `hook_client`: takes the events of hooks in order, and sends the answers.
+"""Take the events of hooks in order and send the answers: the daemon's side of `hook_client`.
 
-1. One thread takes the events, in the order in which they came; another one makes answers, so that an event
-   never waits for the answer to an earlier one.
-2. A client that waits for no answer is gone by then.
-3. What `hook_client` spooled is taken before the first event, and whenever a client says so.
+1. One thread takes the events, in the order in which they came. Another thread makes answers, so that an
+   event never waits for the answer to an earlier one.
+2. A client that expects no answer has ended by then.
+3. Events that `hook_client` spooled are taken before the first event, and whenever a client says so.
 """
 
 import asyncio
@@ -30,9 +30,9 @@ logger = logging.getLogger(__name__)
 
 
 class HookRunner:
-    """Runs hooks for clients. Lives on the event loop; nothing is imported before the first hook.
+    """Runs hooks for clients. Use it on the event loop; nothing is imported before the first hook.
 
-    `start` gives the daemon, which most hooks do not need.
+    `start` returns the daemon, which it starts if needed. Most hooks do not need it.
     """
 
     def __init__(self, place: Place, start: "Callable[[], Daemon]") -> None:
@@ -44,7 +44,7 @@ class HookRunner:
         self._answers = ThreadPoolExecutor(2, thread_name_prefix="hook-answers")
 
     async def serve(self, connected: socket.socket, fields: hello.Fields) -> None:
-        """Handle a client's event on its connection, which does not block, and close that."""
+        """Handle a client's event and close its connection, a socket that does not block."""
         loop = self._loop = asyncio.get_running_loop()
         with connected:
             answer = await loop.run_in_executor(self._events, self._take, fields)
@@ -59,7 +59,7 @@ class HookRunner:
                 logger.info("a hook's answer came too late")
 
     def describe(self) -> list[dict[str, Any]]:
-        """The sessions of other assistants that run, as JSON."""
+        """Return the running sessions of other assistants, as JSON."""
         if self._handler is None:
             return []
         from nexus_daemon.assistants.hooks.running import RUNNING
@@ -67,7 +67,10 @@ class HookRunner:
         return [msgspec.to_builtins(session) for session in RUNNING.all()]
 
     def close(self) -> None:
-        """End the threads; what they do now is finished. Not on the event loop, which does part of it."""
+        """End the threads once their current work is done.
+
+        Do not call it on the event loop, which does a part of that work.
+        """
         self._events.shutdown(cancel_futures=True)
         self._answers.shutdown(cancel_futures=True)
         if self._handler is not None:

@@ -1,15 +1,15 @@
-"""Which daemon serves a process, and where its socket and lock are.
+"""Find out which daemon serves a process, and where its socket and lock are.
 
 1. Two processes share a daemon if they have the same user, home, `NEXUS_HOME`, state directory, transport and
-   number of the protocol: until the windows of an older version are closed, there may be two.
+   number of the protocol. Until the windows of an older version are closed, there may be two daemons.
 2. The files lie in a directory that only the user can enter: `$XDG_RUNTIME_DIR/nexus`,
-   `/run/user/<uid>/nexus`, or else `nexus-<uid>` in the directory for temporary files: the first whose parent
-   is there. One that others can enter is refused.
-3. The names are short, because the address of a socket has room for about 100 bytes. `hello` compares what
-   they stand for.
-4. `NEXUS_DAEMON=off` in the environment means: use no shared daemon. `NEXUS_TRANSPORT=tcp` means: a port of
-   the loopback interface, with a token in a file, in place of a Unix socket. It is for file systems without
-   sockets; on Windows it is always so.
+   `/run/user/<uid>/nexus`, or else `nexus-<uid>` in the directory for temporary files. The first one whose
+   parent exists is used. A directory that others can enter is refused.
+3. The names are short, because the address of a socket has room for about 100 bytes. So a name is a checksum
+   of the identity, and `hello` compares the identity itself.
+4. `NEXUS_DAEMON=off` in the environment means that no shared daemon is used. With `NEXUS_TRANSPORT=tcp` the
+   daemon listens on a port of the loopback interface, with a token in a file, instead of a Unix socket. It is
+   for file systems without sockets. On Windows this is always the case.
 """
 
 import os
@@ -38,11 +38,11 @@ _VARIABLES = (
 
 
 class NoSharedDaemonError(Exception):
-    """No shared daemon can be used; the text says why."""
+    """No shared daemon can be used. The text says why."""
 
 
 class Place:
-    """Where the daemon of one identity is reached. `facts` is what the identity consists of."""
+    """Where the daemon of one identity is reached. `facts` is the text of the identity."""
 
     __slots__ = ("directory", "facts", "has_socket", "name")
 
@@ -55,22 +55,22 @@ class Place:
 
     @property
     def socket(self) -> str:
-        """The address of the Unix socket."""
+        """The path of the Unix socket."""
         return os.path.join(self.directory, f"{self.name}.sock")
 
     @property
     def address(self) -> str:
-        """The file by which clients find the daemon."""
+        """The path of the file by which clients find the daemon: the socket, or the token file."""
         return self.socket if self.has_socket else self.token
 
     @property
     def token(self) -> str:
-        """The file with port and token of a daemon without a Unix socket."""
+        """The path of the file with the port and token of a daemon without a Unix socket."""
         return os.path.join(self.directory, f"{self.name}.tcp")
 
     @property
     def errors(self) -> str:
-        """The file with what the interpreter wrote to standard error since the daemon's start."""
+        """The path of the file with what the interpreter wrote to standard error since the daemon's start."""
         return os.path.join(self.directory, f"{self.name}.err")
 
     @property
@@ -79,12 +79,14 @@ class Place:
 
     @property
     def is_elected(self) -> bool:
-        """Whether who listens here holds the lock as long as it lives."""
+        """Whether the process that listens here holds the lock as long as it lives."""
         return True
 
 
 class DirectPlace(Place):
-    """Where a server listens, by the path of its socket or token: for direct use, or of another identity."""
+    """Where a server listens, by the path of its socket or token file: for direct use, or of another
+    identity.
+    """
 
     __slots__ = ("_path",)
 
@@ -110,9 +112,9 @@ class DirectPlace(Place):
 
 
 def find_place(environ: "Mapping[str, str]") -> Place:
-    """The place of the daemon for this environment; creates its directory.
+    """Return the place of the daemon for this environment, and create its directory.
 
-    NoSharedDaemonError if the user switched it off, or if there is no safe directory.
+    NoSharedDaemonError if the user has switched the shared daemon off, or if there is no safe directory.
     """
     if environ.get(SWITCH, "").lower() in ("off", "0", "no", "false"):
         raise NoSharedDaemonError(f"{SWITCH} is {environ[SWITCH]}")

@@ -1,16 +1,18 @@
-"""The event loop of the shared daemon: every connection, from its first bytes to its end.
+"""Run the event loop of the shared daemon: every connection, from its first bytes to its end.
 
-1. A connection begins with `hello`, or at once with a frame of the protocol (editors that connect to a Unix
-   socket themselves): such a client has the environment of the daemon. Other first bytes end the connection
-   before anything is built for it, as does a wrong proof on a port of the loopback interface. The same holds
-   for a client of another user, for one that is silent for HELLO_S, and for one too many.
-2. Each editor has a `StreamLink`, a protocol object and a `Connection` of its own; they share one `Daemon`.
-3. A client with a newer version replaces the daemon: it drains, and forwarders connect to the next one.
-4. Draining: listen no more; wait DRAIN_S at most for the requests that run; tell each forwarder to connect
-   again, which sends what was not answered once more; close the ledger.
-5. Every CHECK_S the daemon looks at its files. If its socket was removed, it makes a new one; if its lock
-   was, it drains: another daemon may run by now. It drains, too, if its package was replaced: modules that it
-   has not imported yet may be gone, or be those of another version.
+1. A connection begins with `hello`, or at once with a frame of the protocol (from editors that connect to a
+   Unix socket themselves). In the second case the client has the environment of the daemon.
+2. Other first bytes end the connection before anything is built for it, and so does a wrong proof on a port
+   of the loopback interface. The same holds for a client of another user, for a client that is silent for
+   HELLO_S, and for more clients than allowed.
+3. Each editor has a `StreamLink`, a protocol object and a `Connection` of its own; they share one `Daemon`.
+4. A client with a newer version replaces the daemon: the daemon drains, and forwarders connect to the next
+   one.
+5. Draining means: stop listening; wait at most DRAIN_S for the requests that run; tell each forwarder to
+   connect again, which sends unanswered messages once more; close the ledger.
+6. Every CHECK_S the daemon checks its files. If its socket was removed, it makes a new one. If its lock was
+   removed, it drains, since another daemon may run by now. It also drains if its package was replaced:
+   modules that it has not imported yet may be gone, or be those of another version.
 """
 
 import asyncio
@@ -59,9 +61,9 @@ logger = logging.getLogger(__name__)
 def serve(
     place: Place, listener: socket.socket, lock: int | None, run_command: RunCommand | None = None
 ) -> int:
-    """Serve clients until the daemon is idle or told to end; the exit code.
+    """Serve clients until the daemon is idle or told to end. Return the exit code.
 
-    Without a lock it is a server for direct use, which is never idle and which no client replaces; without
+    Without a `lock` it is a server for direct use, which is never idle and which no client replaces. Without
     `run_command` it runs no commands.
     """
     sys.setswitchinterval(SWITCH_S)
@@ -72,7 +74,7 @@ def serve(
 
 
 class SharedDaemon:
-    """The connections of this process. Lives on the event loop."""
+    """The shared daemon with the connections of this process. Use it on the event loop."""
 
     def __init__(
         self, place: Place, listener: socket.socket, lock: int | None, run_command: RunCommand | None
@@ -120,7 +122,7 @@ class SharedDaemon:
         return 0
 
     def end(self, reason: str) -> None:
-        """Drain and end; only the first call counts."""
+        """Drain the daemon and end it for this reason. Later calls do nothing."""
         if self._reason is None:
             self._start_log()
             logger.info("the shared daemon ends: %s", reason)

@@ -1,4 +1,4 @@
-"""One `didOpen` in place of a `didOpen` and the edits after it: by the rules by which the daemon edits."""
+"""Merge a `didOpen` and the edits after it into one `didOpen`, by the rules by which the daemon edits."""
 
 import json
 from collections.abc import Iterable
@@ -16,10 +16,11 @@ from nexus_daemon.lsp.initialize import choose_encoding
 def merge_edits(
     initialize: bytes, opened: bytes, edits: Iterable[bytes]
 ) -> tuple[dict[str, Any], bytes | None]:
-    """The message that opens a document as it is after the edits; all arguments are bodies of messages.
+    """Return the message that opens a document as it is after the edits. All arguments are bodies of
+    messages.
 
-    Where an edit cannot be applied, and no whole text came after it, it is returned, too: the next daemon is
-    told of it as this one was, and does not know the text either. RpcError if `opened` opens nothing.
+    The second result is None, or an edit that cannot be applied and that no whole text follows. The next
+    daemon must get it, too, so that it does not know the text either. RpcError if `opened` opens no document.
     """
     raw = framing.decode(initialize, framing.Envelope).params
     client = None if isinstance(raw, msgspec.UnsetType) else lsp_types.initialize_params(raw)

@@ -1,10 +1,11 @@
-"""The process of the shared daemon: elected, detached, and ended when nobody has used it for a while.
+"""Run the process of the shared daemon: elected, detached, and ended when it was not used for a while.
 
-1. It takes the lock, listens, and says so, before anything slow is imported: clients wait in the queue of the
+1. It takes the lock, listens, and says so, before anything slow is imported. Clients wait in the queue of the
    socket meanwhile.
-2. On Linux the process is named `nexusd`: its command line may be that of the forwarder that it is a fork of.
-3. It ends after `daemon.idle_minutes` without a connection, on SIGTERM, for a newer client, or for
-   `nexus stop`. Then it listens no more, lets open requests end, writes what waits, and releases its lock.
+2. On Linux the process is named `nexusd`, since its command line may be that of the forwarder that it is a
+   fork of.
+3. It ends after `daemon.idle_minutes` without a connection, on SIGTERM, for a newer client, or for `nexus
+   stop`. Then it stops listening, lets open requests end, writes what waits, and releases its lock.
 """
 
 import contextlib
@@ -28,7 +29,7 @@ NAME = "nexusd"
 
 
 def run(run_command: "RunCommand") -> int:
-    """Be the shared daemon until it ends; the exit code."""
+    """Be the shared daemon until it ends. Return the exit code."""
     if os.name != "nt":
         if os.fork():
             os._exit(0)
@@ -64,7 +65,9 @@ def run(run_command: "RunCommand") -> int:
 
 
 def run_at(path: str) -> int:
-    """Serve at a Unix socket until SIGTERM or Ctrl-C; the exit code. OSError if that is not possible."""
+    """Serve at a Unix socket until SIGTERM or Ctrl-C. Return the exit code. OSError if it cannot listen
+    there.
+    """
     from nexus_daemon.shared.listener import serve
 
     place = DirectPlace(os.path.abspath(path), has_socket=True)
@@ -74,7 +77,10 @@ def run_at(path: str) -> int:
 
 
 def run_on_loopback(port: int, report: "Callable[[int, str], None]") -> int:
-    """As `run_at`, on a port (0: any). `report` gets the port and the path of the file with the token."""
+    """Serve on a loopback port (0: any free one) until SIGTERM or Ctrl-C. Return the exit code.
+
+    `report` gets the port and the path of the file with the token.
+    """
     from nexus_daemon.shared.listener import serve
 
     directory = find_place(os.environ).directory

@@ -1,15 +1,15 @@
-"""What the editor has told the daemon, so that the next daemon can be told the same.
+"""Track what the editor has told the daemon, so that the next daemon can be told the same.
 
 1. It keeps `initialize`, `initialized`, changes of the workspace folders, the open documents, the trace
    level, the session that each folder shows, and the requests that have no reply yet.
-2. An open document is its `didOpen` and the edits since. Once the edits are larger than the text by far, they
-   are applied to it, with the daemon's own rules.
-3. Requests of `REPEATABLE` change nothing, or the same when they come twice: the next daemon gets them again,
-   as it gets an append with an idempotency key, and what the daemon said that it had not begun. All others
-   fail: nobody knows whether they were carried out.
-4. A request that two daemons had, and did not answer, fails: it may be what ends them.
-5. What the tracker cannot follow, such as parameters 1,500 levels deep, is left out of the replay. A request
-   among it fails with its daemon.
+2. An open document is stored as its `didOpen` and the edits since. Once the edits are much larger than the
+   text, they are merged into it, with the daemon's own rules.
+3. The next daemon gets a request again if it is in `REPEATABLE`, which means that it changes nothing, or the
+   same when it comes twice. It also gets again an append with an idempotency key, and requests that the
+   daemon said it had not begun. All other requests fail, since it is not known whether they were carried out.
+4. A request that two daemons had and did not answer fails, since it may be what ends them.
+5. Messages that the tracker cannot parse, such as parameters 1,500 levels deep, are left out of the replay.
+   If such a message is a request, it fails with its daemon.
 6. Bytes that are not frames end the tracking. The daemon ends such a connection anyway.
 """
 
@@ -109,7 +109,7 @@ RESTARTED = "daemon-restarted"
 
 
 class Tracker:
-    """The state of one editor's connection. Fed with the bytes that it sends."""
+    """The state of one editor's connection, built from the bytes that the editor sends (`feed`)."""
 
     def __init__(self) -> None:
         self.is_lost = False
@@ -128,11 +128,11 @@ class Tracker:
 
     @property
     def incomplete(self) -> bytes:
-        """The beginning of a frame whose rest the editor has not sent yet."""
+        """Return the beginning of a frame whose rest the editor has not sent yet."""
         return bytes(self._data)
 
     def feed(self, data: bytes) -> None:
-        """Take in what the editor sent."""
+        """Take bytes that the editor sent."""
         if self.is_lost:
             return
         self._data += data
@@ -143,11 +143,11 @@ class Tracker:
                 self._take_unreadable(body)
 
     def replied(self, message_id: str) -> bool:
-        """Forget a request that has its reply; whether it was waiting for one."""
+        """Forget a request that has its reply. Return whether it was waiting for one."""
         return self.pending.pop(message_id, None) is not None
 
     def replay(self) -> "Iterator[bytes]":
-        """The frames that bring a new daemon to this state."""
+        """Yield the frames that bring a new daemon to this state."""
         if self._initialize is not None:
             yield self._initialize_again()
         if self._initialized is not None:
@@ -168,14 +168,16 @@ class Tracker:
             yield frame({"jsonrpc": "2.0", **request})
 
     def take_all_failures(self) -> "list[bytes]":
-        """The replies to all requests: their daemon hangs."""
+        """Return failure replies to all pending requests, since their daemon hangs."""
         pending, self.pending = self.pending, {}
         return [_failure(json.loads(key), request.method) for key, request in pending.items()]
 
     def take_failures(self, running: "Collection[str] | None") -> "list[bytes]":
-        """The replies to the requests that the next daemon cannot be given, which are no longer pending.
+        """Return failure replies to the requests that the next daemon must not get, and remove these from
+        `pending`.
 
-        `running` are the ids, as JSON, of those that were begun; None: any of them may have been.
+        `running` are the ids, as JSON, of the requests that were begun. None means that any of them may have
+        been.
         """
         begun_keys = self.pending.keys() if running is None else self.pending.keys() & set(running)
         lost = [
@@ -186,7 +188,10 @@ class Tracker:
         return [_failure(json.loads(key), self.pending.pop(key).method) for key in lost]
 
     def pending_again(self) -> "list[bytes]":
-        """What the next daemon gets again, after `take_failures`; `initialize` is in the replay."""
+        """Return the requests that the next daemon gets again. Call it after `take_failures`.
+
+        `initialize` is left out, since the replay has it.
+        """
         for request in self.pending.values():
             request.deliveries += 1
         return [request.data for request in self.pending.values() if request.method != "initialize"]
@@ -341,7 +346,7 @@ class _Document:
 
 
 def frame(message: "dict[str, Any]") -> bytes:
-    """A message as a frame."""
+    """Encode a message as a frame."""
     return _framed(json.dumps(message).encode())
 
 

@@ -1,1 +1,1 @@
-"""What windows share, and what each has: the daemon, connections, live folders."""
+"""Hold what windows share, and what each has: the daemon, connections, live folders."""

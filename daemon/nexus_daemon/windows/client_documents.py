@@ -1,4 +1,6 @@
-"""The documents of one client: unsaved text wins over the disk, and some folder reads each of them."""
+"""Manage the documents of one client: unsaved text wins over the disk, and some folder reads each
+document.
+"""
 
 import asyncio
 import contextlib
@@ -29,7 +31,8 @@ REASONS = {"config.json": "config", "mcp.json": "mcp", ".mcp.json": "mcp"}
 class View(NamedTuple):
     """A file as a part of the context of a folder, or of an agent.
 
-    `folder` is a URI. `is_live`: requests can name it; they cannot name an agent that is not running.
+    `folder` is a URI. `is_live` says that requests can name the agent; they cannot name one that is not
+    running.
     """
 
     snapshot: Snapshot
@@ -48,7 +51,7 @@ async def _settled(folder: LiveFolder) -> None:
 
 
 class ClientDocuments:
-    """The documents of a client as its folders read them. Lives on the event loop."""
+    """The documents of a client as its folders read them. Use it on the event loop."""
 
     def __init__(
         self, client: Client, documents: OpenDocuments, folders: FolderTable[LiveFolder], daemon: Daemon
@@ -60,7 +63,9 @@ class ClientDocuments:
         self._explained: set[str] = set()  # paths of unchecked documents whose reason was logged
 
     def changed(self, uri: str) -> None:
-        """Take in a document that was opened or edited: its text wins over the disk, under every path."""
+        """Use the text of a document that was opened or edited. It wins over the disk, under every path of
+        the file.
+        """
         document = self._documents.get(uri)
         if document is None or document.path is None or not document.is_known:
             return
@@ -69,7 +74,7 @@ class ClientDocuments:
             self._adopt(document.path)
 
     def closed(self, uri: str) -> None:
-        """Use the disk again, unless the file is open under another path.
+        """Use the text on the disk again, unless the file is open under another path.
 
         The folder of a lone file is removed with the last of its documents.
         """
@@ -94,13 +99,17 @@ class ClientDocuments:
                 self._daemon.remove_folder(self._client, folder.uri)
 
     def adopt(self) -> None:
-        """Check open documents that no folder reads any more, or stop checking them."""
+        """Start to check open documents that no folder reads any more, and stop for those that a folder reads
+        again.
+        """
         for document in self._documents:
             if document.path is not None:
                 self._adopt(document.path)
 
     def editing(self) -> "Editing":
-        """How the client takes edits now. Of several documents of a file, the last edited one counts."""
+        """Return how the client takes edits now. If a file has several documents, the last edited one
+        counts.
+        """
         documents = sorted(self._documents, key=lambda document: document.edited)
         pairs = [
             (path, document) for document in documents for path in (document.real, document.path) if path
@@ -114,7 +123,7 @@ class ClientDocuments:
         )
 
     async def view_of(self, uri: str) -> View | None:
-        """The context that a file is part of; None where no folder reads it."""
+        """Return the context that a file is part of. None if no folder reads the file."""
         spelled = convert.uri_to_path(uri)
         if spelled is None:
             return None
@@ -137,7 +146,11 @@ class ClientDocuments:
         return unread
 
     async def program_check(self, uri: str) -> "tuple[str, AssistantCheck] | None":
-        """The path of a file, and the innermost check of a folder that has problems of programs in it."""
+        """Return the path of a file, and the check of the innermost folder that has problems of programs in
+        the file.
+
+        None if there is no such check.
+        """
         path = convert.uri_to_path(uri)
         for folder in sorted(self._folders, key=lambda folder: len(folder.path), reverse=True):
             check = None if path is None else await folder.programs.check_of(path)
@@ -146,16 +159,18 @@ class ClientDocuments:
         return None
 
     async def lens_view(self, uri: str) -> View | None:
-        """The context whose lenses a file has: of a file below a folder of the list, that folder's."""
+        """Return the context that a file's lenses describe. For a file below a listed folder it is that
+        folder's context.
+        """
         view = await self.view_of(uri)
         folder = None if view is None else self._folders.get(view.folder)
         is_lone = folder is not None and not folder.is_listed
         return (self._view_below(uri) or view) if view is None or is_lone else view
 
     async def settled(self, uri: str | None = None) -> None:
-        """Wait until each edit is read and checked by the folders that may read a document.
+        """Wait until the folders that may read a document have read and checked each edit.
 
-        Without a document, by all folders, at most SETTLE_S: a slow one delays no other.
+        Without a document, wait for all folders, at most SETTLE_S. A slow folder does not delay the others.
         """
         path = None if uri is None else convert.uri_to_path(uri)
         if uri is not None and path is None:

@@ -1,4 +1,4 @@
-"""One connection's side of the daemon: its life, its folders, and the messages to its client."""
+"""Manage one connection's side of the daemon: its life, its folders, and the messages to its client."""
 
 import asyncio
 import contextlib
@@ -40,10 +40,11 @@ class _Joined(NamedTuple):
 
 
 class Connection:
-    """The state of one connection. Lives on the event loop.
+    """The state of one connection. Use it on the event loop.
 
-    The first connection that needs the daemon starts it, after the reply to `initialize`: its imports take
-    longer than that reply may. `process` describes the client's process; None: it is the daemon's own.
+    The first connection that needs the daemon starts it after the reply to `initialize`, since importing the
+    daemon takes longer than that reply may. `process` describes the client's process; None means the daemon's
+    own.
     """
 
     def __init__(
@@ -67,7 +68,7 @@ class Connection:
         self._first_folders: list[lsp_types.WorkspaceFolder] = []
 
     def start(self) -> "Daemon":
-        """Start the daemon unless it is started, with this client's folders."""
+        """Start the daemon unless it is started, and add this client's folders to it."""
         if self._joined is None:
             daemon = self._start()
             from nexus_daemon.windows.client_documents import ClientDocuments  # it needs the daemon's modules
@@ -93,12 +94,12 @@ class Connection:
 
     @property
     def daemon(self) -> "Daemon":
-        """The daemon, once it is started."""
+        """The daemon. It must have been started."""
         return self._started.daemon
 
     @property
     def folders(self) -> "FolderTable[LiveFolder]":
-        """The client's folders and unsaved texts, once the daemon is started."""
+        """The client's folders and unsaved texts. The daemon must have been started."""
         return self._started.folders
 
     @property
@@ -127,27 +128,27 @@ class Connection:
 
     @property
     def umask(self) -> int | None:
-        """The umask of the client's process; None: the daemon's."""
+        """The umask of the client's process. None means the daemon's."""
         return None if self._process is None else self._process.umask
 
     def now(self) -> datetime:
-        """The client's local time, with its zone."""
+        """Return the client's local time, with its zone."""
         return datetime.now().astimezone() if self._zone is None else datetime.now(self._zone)
 
     async def work(self, job: Callable[..., T], /, *args: Any, **kwargs: Any) -> T:
-        """Run a job in a worker thread; see `Workers.run`."""
+        """Run a job in a worker thread, as `Workers.run` describes."""
         return await self.daemon.workers.run(job, *args, **kwargs)
 
     async def read(self, job: Callable[..., T], /, *args: Any, **kwargs: Any) -> T:
-        """Run a job that changes nothing in a worker thread; see `Workers.read`."""
+        """Run a job that changes nothing in a worker thread, as `Workers.read` describes."""
         return await self.daemon.workers.read(job, *args, **kwargs)
 
     async def ask(self, method: str, params: Any, result_type: Any, *, timeout_s: float) -> Any:
-        """Send the client a request; see `NexusServer.request`."""
+        """Send the client a request and return its result, as `NexusServer.request` describes."""
         return await self._server.request(method, params, result_type, timeout_s=timeout_s)
 
     def initialize(self, params: lsp_types.InitializeParams) -> None:
-        """Take in the parameters of `initialize`; its folders are added once it has its reply."""
+        """Store the parameters of `initialize`. Its folders are added after the reply."""
         if params.client_info is not None:
             self.name = params.client_info.name
         self.capabilities = capabilities_of(params)
@@ -175,14 +176,14 @@ class Connection:
             self.start()
 
     def silence(self) -> None:
-        """Publish nothing more: the client is shutting down."""
+        """Publish nothing more, since the client is shutting down."""
         self._is_silent = True
         self._end_refreshes()
         if self._joined is not None:
             self.daemon.silence(self)
 
     def end(self) -> None:
-        """Remove what the client brought: the connection is over."""
+        """Remove everything of the client from the daemon, since the connection is over."""
         self._ended = self._is_silent = True
         self._end_refreshes()
         if self._joined is not None:
@@ -194,7 +195,7 @@ class Connection:
         self.reports.refresh.end()
 
     def show_work(self, title: str) -> "WorkProgress":
-        """Show work that begins now, if it takes long, until `end` of the result is called."""
+        """Show the client work that begins now, if it takes long, until `end` of the result is called."""
         return self._server.protocol.work_progress.begin(title)
 
     def notify(self, method: str, params: Any) -> None:
@@ -208,7 +209,7 @@ class Connection:
         self.contexts.folder_changed(folder)
 
     async def register_contents(self) -> None:
-        """Have the client request the content of virtual documents."""
+        """Make the client request the content of virtual documents, by registering their scheme."""
         registration = {"id": SCHEME, "method": CONTENT_METHOD, "registerOptions": {"schemes": [SCHEME]}}
         params = {"registrations": [registration]}
         with contextlib.suppress(NexusError, TimeoutError):  # it has no virtual documents then
@@ -234,14 +235,16 @@ class Connection:
     def swap_agent(
         self, folder: "Folder", agent: str, snapshot: "Snapshot | None", overlays: Mapping[str, str]
     ) -> None:
-        """As `swap`, for the snapshot of an agent of the folder."""
+        """Publish the diagnostics of an agent's new snapshot. None means that the agent has ended."""
         if self._is_silent:
             return
         findings = None if snapshot is None else without_programs(snapshot, overlays)
         self._publisher.swap(f"{folder.uri}#{agent}", findings)
 
     def change_folders(self, event: lsp_types.FoldersEvent) -> None:
-        """Take in a change of the list. A folder that is in both parts, as a renamed one is, stays."""
+        """Apply a change of the folder list. A folder that is both added and removed, such as a renamed one,
+        stays.
+        """
         added = {_folder_path(folder) for folder in event.added}
         for folder in event.removed:
             if _folder_path(folder) not in added:

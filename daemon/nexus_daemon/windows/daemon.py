@@ -1,10 +1,10 @@
-"""What the connections of one daemon share: the ledger, conversations, watchers, threads, vocabularies.
+"""Hold what the connections of one daemon share: ledger, conversations, watchers, threads, vocabularies.
 
 1. Each client has folders of its own, with snapshots of its unsaved texts and its environment, and with its
-   agents. A file of one client is nobody else's business.
+   agents. Clients never see each other's unsaved files.
 2. The windows of a folder are the folders of all clients with its path. They share the conversations in
-   memory and the ledger. What one of them changes there, the others are told at once.
-3. This module composes the layers below. They call back only through callbacks that it passes to them.
+   memory and the ledger. When one window changes these, the others are notified at once.
+3. This module composes the layers below. They call it only through callbacks that it passes to them.
 """
 
 import asyncio
@@ -53,11 +53,11 @@ T = TypeVar("T")
 
 
 class Daemon:
-    """The state behind every connection. Lives on the event loop; slow work goes to its threads.
+    """The state behind every connection. Use it on the event loop; slow work goes to its threads.
 
-    `load_inputs` are those of its own process: the ledger is opened with them, and clients without inputs of
-    their own have them. Unless it `creates_ledger`, one that is not there is in memory. Unless it `watches`,
-    files are what they were when a folder was loaded.
+    `load_inputs` are those of its own process. The ledger is opened with them, and clients without inputs of
+    their own use them. Unless `creates_ledger`, a ledger that does not exist is kept in memory. Unless
+    `watches`, files stay as they were when a folder was loaded.
     """
 
     def __init__(self, load_inputs: LoadInputs, *, creates_ledger: bool = True, watches: bool = True) -> None:
@@ -139,7 +139,7 @@ class Daemon:
         return SessionFollowers()
 
     def join(self, client: Client, load_inputs: LoadInputs | None = None) -> FolderTable[LiveFolder]:
-        """Add a client; returns the table of its folders, which are loaded with these inputs."""
+        """Add a client, and return the table of its folders. The folders are loaded with `load_inputs`."""
         table = self.windows.tables[client] = FolderTable(
             partial(self._create_folder, client),
             load_inputs or self.load_inputs,
@@ -176,7 +176,7 @@ class Daemon:
     def add_folder(
         self, client: Client, uri: str, *, name: str, listed: bool, trusted: bool | None = None
     ) -> None:
-        """Add a folder to a client that has joined, and start to load it; see `FolderTable.add`."""
+        """Add a folder to a client that has joined, and start to load it, as `FolderTable.add` describes."""
         folder = self.windows.tables[client].add(uri, name=name, listed=listed, trusted=trusted)
         if folder is None:
             return
@@ -200,7 +200,7 @@ class Daemon:
             self._close_folder(folder)
 
     def problems_inside(self, folder: LiveFolder) -> list[Problem]:
-        """See `FolderTable.problems_inside`."""
+        """Return the problems of a folder, as `FolderTable.problems_inside` describes."""
         return self.windows.tables[folder.client].problems_inside(folder)
 
     def _create_folder(self, client: Client, uri: str, path: str, name: str) -> LiveFolder:
@@ -217,7 +217,7 @@ class Daemon:
         self._close_later(folder.close())
 
     def freshness(self, folder: LiveFolder) -> Freshness:
-        """How changes to the files of a folder are noticed now."""
+        """Return how changes to the files of a folder are noticed now."""
         config_directory = os.path.join(folder.path, CONFIG_DIRECTORY)
         of_agents, of_knowledge = folder.watched_by_agents, folder.knowledge.watched()
         return self.watcher.freshness((config_directory, *folder.watched, *of_agents, *of_knowledge))

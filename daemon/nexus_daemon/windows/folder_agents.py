@@ -1,4 +1,4 @@
-"""The agents of a daemon's folders: their registries are opened when they are first needed."""
+"""Open the registries of agents of a daemon's folders when they are first needed."""
 
 import asyncio
 import logging
@@ -21,7 +21,7 @@ logger = logging.getLogger(__name__)
 
 
 class FolderAgents:
-    """The agents of all folders of a daemon. Lives on the event loop."""
+    """The agents of all folders of a daemon. Use it on the event loop."""
 
     def __init__(
         self,
@@ -39,7 +39,9 @@ class FolderAgents:
         self._refresh_watches = refresh_watches
 
     async def of(self, folder: LiveFolder) -> "AgentRegistry":
-        """The agents of a folder, for callers that catch up with files and ledger themselves."""
+        """Return the agents of a folder, perhaps outdated: the caller catches up with files and ledger
+        itself.
+        """
         if folder.agents is None:
             registry = await self._workers.run(lambda: agents.registry)  # the import takes a while
             snapshot = await folder.current()
@@ -58,7 +60,7 @@ class FolderAgents:
         return folder.agents
 
     async def current(self, folder: LiveFolder) -> "AgentRegistry":
-        """The agents of a folder, up to date with files and ledger."""
+        """Return the agents of a folder, up to date with files and ledger."""
         registry = await self.of(folder)
         await registry.current()
         return registry
@@ -66,7 +68,7 @@ class FolderAgents:
     def preview(self, folder: LiveFolder, path: str) -> None:
         """Check an open document that only an agent of the folder would read.
 
-        If the registry of its agents cannot be opened, the next document does not try again.
+        If the registry of the folder's agents cannot be opened, the next document does not try again.
         """
         if folder.agents is not None:
             folder.agents.preview(path)
@@ -74,7 +76,7 @@ class FolderAgents:
             self.open_later(folder)
 
     def open_later(self, folder: LiveFolder) -> None:
-        """Open the registry of a folder's agents, unless it is open or about to be."""
+        """Open the registry of a folder's agents in a task, unless it is open or being opened."""
         if folder.agents is None and folder.opening_agents is None:
             folder.opening_agents = asyncio.get_running_loop().create_task(self._open(folder))
 
@@ -86,7 +88,7 @@ class FolderAgents:
                 logger.warning("cannot check the agents' documents of %s: %s", folder.path, error)
 
     def files_changed(self, folder: LiveFolder, paths: frozenset[str]) -> None:
-        """Let the agents of a folder take in files that changed."""
+        """Tell the agents of a folder which files changed."""
         if folder.agents is not None:
             folder.agents.files_changed(paths)
 

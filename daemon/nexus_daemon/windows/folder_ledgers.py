@@ -1,4 +1,4 @@
-"""The ledger of a daemon's folders: opened when one is first needed, followed, and what windows hear of it.
+"""Open the ledger of a daemon's folders when it is first needed, follow it, and tell windows what changes.
 
 Changes are announced in the order in which they were written, to every window of their folder.
 """
@@ -36,9 +36,9 @@ L = TypeVar("L", FolderLedger, FolderLedger | None)
 
 
 class FolderLedgers:
-    """The one ledger behind all folders of a daemon. Lives on the event loop; `writer` has a thread.
+    """The one ledger behind all folders of a daemon. Use it on the event loop; `writer` has a thread.
 
-    `notice` is what users were shown about it.
+    `notice` is the text about the ledger that users were shown, or None.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class FolderLedgers:
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def stop(self) -> None:
-        """Look for nothing more."""
+        """Stop the tasks that look for changes and make backups."""
         for task in (self._polling, self._backup):
             if task is not None:
                 task.cancel()
@@ -71,7 +71,7 @@ class FolderLedgers:
     async def of(
         self, snapshot: Snapshot, folder: LiveFolder | None = None, *, since: float | None = None
     ) -> FolderLedger:
-        """The ledger of one folder, or the whole ledger; the first call opens it.
+        """Return the ledger of one folder, or without a folder the whole ledger. The first call opens it.
 
         `since` is the arrival of the request, by default now (`LedgerWriter.submit`). The settings at the
         first call choose the ledger; another choice takes effect when the daemon restarts.
@@ -115,7 +115,7 @@ class FolderLedgers:
                 window.announce("session", "main")  # its cost was announced without its messages
 
     async def apart(self, folder: LiveFolder, snapshot: Snapshot) -> tuple[FolderLedger, ModelChoice | None]:
-        """Return a ledger in memory, which nobody stores, and the model last picked in the folder."""
+        """Return a ledger in memory, which is never stored, and the model last picked in the folder."""
         await self.find_choice(folder, snapshot)
         ledger = folder.ledger
         last_options = None if ledger is None else ledger.session_options(None)

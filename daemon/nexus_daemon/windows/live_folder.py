@@ -1,4 +1,6 @@
-"""A folder of one window: with its conversations, its agents, and announcements of what its context costs."""
+"""Define a folder of one window: with its conversations, its agents, and announcements of what its context
+costs.
+"""
 
 import asyncio
 from typing import TYPE_CHECKING
@@ -51,9 +53,9 @@ class _Announcement(msgspec.Struct, frozen=True):
 
 
 class LiveFolder(Folder):
-    """A folder of one client. `conversations` are shared with the same folder in other windows.
+    """A folder of one client. It shares `conversations` with the same folder in other windows.
 
-    The first request about a session in any of these windows sets `ledger`; the first request or document
+    The first request about a session in any of these windows sets `ledger`. The first request or document
     about an agent sets `agents`. `focus` is the conversation that the user is viewing in this window, if the
     client has reported it.
     """
@@ -80,7 +82,7 @@ class LiveFolder(Folder):
         self._announcements: TaskQueue[_Announcement] | None = None
 
     def swapped(self, swap: Swap) -> None:
-        """Have the agents read what changed, and announce what the context costs now."""
+        """Tell the agents which files changed, and announce what the context costs now."""
         super().swapped(swap)
         if swap.old is None or swap.old.revision != swap.new.revision:
             self.announce(min(swap.reasons, key=REASONS.index))
@@ -88,9 +90,10 @@ class LiveFolder(Folder):
             self.agents.files_changed(self.changed)
 
     def take_agent_news(self, reason: str, number: int) -> bool:
-        """Whether to notify the client of the start or end of the agent with this number in the ledger.
+        """Whether to notify the client that the agent with this number in the ledger was started or has
+        ended.
 
-        Each window of the folder reports it; only the first report counts.
+        Each window of the folder reports the same news; only the first report counts.
         """
         if (reason, number) in self._agent_news:
             return False
@@ -102,8 +105,8 @@ class LiveFolder(Folder):
     def announce(self, reason: str, session: str | None = None) -> None:
         """Announce to the client what the folder's context costs now, once changes have settled.
 
-        Several reasons in a row lead to one announcement, with the first of them in `REASONS`. `session` is
-        the session that changed.
+        Several reasons in a row lead to one announcement, with that reason of them which comes first in
+        `REASONS`. `session` is the session that changed.
         """
         if self.snapshot is None or self.reload.cancelled or not self.client.listens:
             return

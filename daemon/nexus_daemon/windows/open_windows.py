@@ -1,4 +1,4 @@
-"""The windows of a daemon: its clients, their folders, and what all of them are told."""
+"""Keep the windows of a daemon: its clients, their folders, and what is shown to all of them."""
 
 import contextlib
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from nexus_daemon.workspace.publish import Client
 class Windows:
     """The clients of a daemon with their folders, in the order of joining.
 
-    `clients` are those that are told something: not those that are about to leave.
+    `clients` are the clients to notify. A client that is about to leave is not among them.
     """
 
     def __init__(self) -> None:
@@ -21,7 +21,7 @@ class Windows:
 
     @property
     def names(self) -> dict[Client, str]:
-        """The names of the clients in the order of joining. A repeated name gets a number."""
+        """Return the names of the clients in the order of joining. A repeated name gets a number."""
         names: dict[Client, str] = {}
         for client in self.tables:
             namesakes = sum(earlier_client.name == client.name for earlier_client in names)
@@ -34,20 +34,22 @@ class Windows:
         return tuple(folder for table in self.tables.values() for folder in table)
 
     def of(self, folder: LiveFolder) -> list[LiveFolder]:
-        """The folders of all clients with the path of this one, itself included, in the order of joining."""
+        """Return the folders of all clients with the path of `folder`, itself included, in the order of
+        joining.
+        """
         folders = (table.at_path(folder.path) for table in self.tables.values())
         return [window for window in folders if window is not None]
 
     @contextlib.contextmanager
     def show_work(self, title: str) -> Iterator[None]:
-        """Let every client show work that takes long."""
+        """Show in every client that work is under way during the block, if it takes long."""
         with contextlib.ExitStack() as stack:
             for client in self.clients:
                 stack.enter_context(client.show_work(title))
             yield
 
     def show(self, message: lsp_types.ShowMessageParams, folder: LiveFolder | None = None) -> None:
-        """Show a message to every user, or in every window of a folder."""
+        """Show a message to every user, or only in the windows of a folder."""
         clients = self.clients if folder is None else [window.client for window in self.of(folder)]
         for client in clients:
             client.notify("window/showMessage", message)

@@ -1,10 +1,10 @@
-"""Run the call of a tool: in the shared daemon, which is started where none runs, else in this process.
+"""Run the call of a tool: in the shared daemon, which is started if none runs, else in this process.
 
 1. The daemon runs the command line `nexus mcp --tool …` for this process, as it runs every command that only
-   reads. What it prints is collected: if it ends meanwhile, the call runs here.
-2. A call that writes runs here, as every command that writes does.
-3. A daemon that cannot be used is left alone for RETRY_S.
-4. Notices that the call prints to standard error are part of its text, since nobody else reads them.
+   reads. Its output is collected. If the daemon ends meanwhile, the call runs in this process.
+2. A call that writes runs in this process, as every command that writes does.
+3. A daemon that cannot be used is not tried again for RETRY_S.
+4. Notices that the call prints to standard error become part of its text, since nothing else reads them.
 """
 
 import contextlib
@@ -31,7 +31,7 @@ MOST_NOTICES = 1_000  # characters
 
 
 class CallRunner:
-    """Runs calls, in any thread. `assistant` and `options` are those of the command line of the server."""
+    """Runs calls, in any thread. `assistant` and `options` are those of the server's command line."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class CallRunner:
         self._not_before = 0.0  # seconds of the monotonic clock
 
     def run(self, tool_call: "ToolRequest", running: "RunningCall") -> "dict[str, Any]":
-        """The result of a call as `tools/call` has it."""
+        """Return the result of a call in the form of `tools/call`."""
         arguments = self.command_line(tool_call)
         printed = None
         if tool_call.name not in definitions.WRITING:
@@ -61,7 +61,7 @@ class CallRunner:
         return _result(*printed)
 
     def command_line(self, tool_call: "ToolRequest") -> list[str]:
-        """The command line that answers a call."""
+        """Build the command line that answers a call."""
         assistant = self._assistant or clients.assistant_of(tool_call.client)
         return [
             *("mcp", "--tool", tool_call.name, "--json", "--arguments", json.dumps(tool_call.arguments)),

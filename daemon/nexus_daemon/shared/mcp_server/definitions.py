@@ -1,9 +1,9 @@
-"""The tools of `nexus mcp`: their definitions, as clients send them to a model in every request.
+"""Define the tools of `nexus mcp`, as clients send them to a model in every request.
 
-1. At most six tools, of less than 1,500 tokens together (a test counts them).
+1. There are at most six tools, of less than 1,500 tokens together (a test counts them).
 2. Only `add_memory` writes; it is listed with `--write` only.
-3. The sentences are in `folder/prompt/texts/nexus_mcp_tools.md`, read here without the library: an assistant
-   waits for its servers when it starts.
+3. The sentences are in `folder/prompt/texts/nexus_mcp_tools.md`. They are read here without the library,
+   since an assistant waits for its servers when it starts.
 """
 
 import functools
@@ -60,7 +60,7 @@ _FILE = os.path.join("folder", "prompt", "texts", "nexus_mcp_tools.md")
 
 
 def definitions(*, writes: bool) -> "list[dict[str, Any]]":
-    """The tools as `tools/list` has them; with `writes`, those that write, too."""
+    """Return the tools in the form of `tools/list`. With `writes`, include the tools that write."""
     return [_definition(name) for name in (NAMES if writes else READING)]
 
 
@@ -70,12 +70,12 @@ def instructions() -> str:
 
 
 def argument_schemas(name: str) -> "Mapping[str, Mapping[str, Any]]":
-    """The JSON Schema of each argument of a tool, without its description."""
+    """Return the JSON Schema of each argument of a tool, by name, without its description."""
     return _ARGUMENTS[name]
 
 
 def required_arguments(name: str) -> "list[str]":
-    """The arguments that a call must have."""
+    """Return the names of the arguments that a call of a tool must have."""
     return _REQUIRED.get(name, [])
 
 

@@ -1,4 +1,4 @@
-"""Reads lines of a stream, however long they are, with little memory."""
+"""Read lines of a stream, however long they are, with little memory."""
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -9,10 +9,10 @@ READ = 64 * 1024  # bytes
 
 
 def read_lines(read: "Callable[[int], bytes]", *, longest: int = LONGEST_LINE) -> "Iterator[bytes | None]":
-    """The lines without their ends, as they come; None for each that is too long.
+    """Yield the lines without their ends as they come, and None for each line that is too long.
 
-    `read` returns up to that many bytes as soon as there are any, and none at the end. A last line without an
-    end is one, too.
+    `read(count)` returns up to `count` bytes as soon as there are any, and none at the end. A last line
+    without a line end is also yielded.
     """
     pieces: list[bytes] = []
     size = 0

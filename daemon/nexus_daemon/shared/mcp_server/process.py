@@ -1,4 +1,4 @@
-"""The process of `nexus mcp`, from its start to its end."""
+"""Run the process of `nexus mcp`, from its start to its end."""
 
 import os
 import signal
@@ -25,7 +25,7 @@ def serve(
 ) -> "NoReturn":
     """Serve the client at standard input and output, and end the process.
 
-    `folders` are those of the command line; `options` go with every call.
+    `folders` are those of the command line. `options` are added to the command line of every call.
     """
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # some clients end their servers so
     stdin, stdout = os.dup(0), os.dup(1)

@@ -1,13 +1,15 @@
-"""The Model Context Protocol on standard input and output: one JSON message a line.
+"""Speak the Model Context Protocol on standard input and output: one JSON message per line.
 
-1. The versions with a handshake (`initialize`) are those of VERSIONS; the client's is taken if it is one of
-   them, else the newest. Requests of MODERN carry version and client themselves (`server/discover`).
+1. VERSIONS are the versions with a handshake (`initialize`): the client's version is used if it is one of
+   them, else the newest. In the versions of MODERN each request carries version and client
+   (`server/discover`).
 2. Requests are answered in any order: calls of tools run in threads, everything else is answered at once. At
    most RUNNING calls run, and at most WAITING wait.
-3. A message that is no request is an error of JSON-RPC without an id, and so is a list of messages (batch).
-   Neither ends the connection.
+3. A message that is not a request is answered with a JSON-RPC error without an id, and so is a list of
+   messages (batch). Neither ends the connection.
 4. A cancelled call gets no answer. At the end of the input, calls that run have LEAVE_S to be answered.
-5. Only messages reach standard output. Nothing slow is imported here: an assistant waits for its servers.
+5. Only messages reach standard output. Nothing slow is imported here, since an assistant waits for its
+   servers.
 """
 
 import json
@@ -38,7 +40,7 @@ _LONGEST_NAME = 200  # characters of what a client calls itself
 
 
 class ProtocolError(Exception):
-    """A request that is answered with an error of JSON-RPC."""
+    """The request is answered with a JSON-RPC error."""
 
     def __init__(self, code: int, message: str, data: "Any" = None) -> None:
         super().__init__(message)
@@ -47,7 +49,9 @@ class ProtocolError(Exception):
 
 
 class RunningCall:
-    """A call of a tool that runs. Its thread may set `abort`, which ends what it waits for."""
+    """A call of a tool that runs. Its thread may set `abort`, a function that ends what the thread waits
+    for.
+    """
 
     __slots__ = ("_lock", "abort", "is_cancelled")
 
@@ -57,7 +61,7 @@ class RunningCall:
         self.abort: Callable[[], None] | None = None
 
     def cancel(self) -> None:
-        """End the call soon; it is not answered."""
+        """End the call soon. It gets no answer."""
         with self._lock:
             self.is_cancelled = True
             abort = self.abort
@@ -65,14 +69,14 @@ class RunningCall:
             abort()
 
     def use_abort(self, abort: "Callable[[], None] | None") -> bool:
-        """Set how to end what the thread waits for; whether the call is still wanted."""
+        """Set the function that ends what the thread waits for. Return false if the call was cancelled."""
         with self._lock:
             self.abort = abort
             return not self.is_cancelled
 
 
 class ToolRequest:
-    """The call of a tool: its arguments, and on whose behalf."""
+    """The call of a tool: its arguments, its folders and its client."""
 
     __slots__ = ("arguments", "client", "folders", "name")
 
@@ -86,7 +90,7 @@ class ToolRequest:
 
 
 class StdioServer:
-    """The server of one client."""
+    """The MCP server of one client."""
 
     def __init__(
         self,
@@ -110,7 +114,7 @@ class StdioServer:
         self._has_roots = False
 
     def serve(self, read: "Callable[[int], bytes]") -> None:
-        """Answer until the client ends the input; OSError if it no longer reads."""
+        """Answer messages until the client ends the input. OSError if the client no longer reads."""
         for line in read_lines(read):
             if line is None:
                 text = f"The message is longer than {LONGEST_LINE >> 20} MiB. Send a shorter one."

@@ -1,9 +1,10 @@
-"""The folder of a server: that of `--folder`, else the roots of the client, else the working directory.
+"""Choose the folder of an MCP server: that of `--folder`, else the client's roots, else the working
+directory.
 
-1. Roots are directories that exist, as `file:` URIs; others are left out. The workspace is the root around
-   the working directory, else the first one; the other roots may be named by `path`.
-2. Until the client has answered with its roots, a call waits ROOTS_S at most; without an answer the working
-   directory counts.
+1. Roots are `file:` URIs of directories that exist; others are left out. The workspace is the root that
+   contains the working directory, else the first root. A call may name the other roots by `path`.
+2. Until the client has answered with its roots, a call waits at most ROOTS_S. Without an answer, the working
+   directory is used.
 """
 
 import os
@@ -30,21 +31,23 @@ class WorkspaceFolders:
 
     @property
     def takes_roots(self) -> bool:
-        """Whether roots of the client count."""
+        """Whether the client's roots are used, since the command line names no folder."""
         return not self._folders
 
     def expect_roots(self) -> None:
-        """Let calls wait for the roots, which the client was asked for."""
+        """Make calls wait for the roots, since the client was asked for them."""
         self._answered.clear()
 
     def set_roots(self, result: "Any") -> None:
-        """Take the client's answer; anything else than a list of roots is none."""
+        """Use the roots in the client's answer. An answer without a list of roots counts as no roots."""
         roots = result.get("roots") if isinstance(result, dict) else None
         self._roots = _directories(roots if isinstance(roots, list) else [], self._directory)
         self._answered.set()
 
     def current(self) -> tuple[str, ...]:
-        """The folders now; at least one. Blocks until the client has answered, or for ROOTS_S."""
+        """Return the folders, at least one. Blocks until the client has answered with its roots, at most
+        ROOTS_S.
+        """
         if not self._answered.wait(ROOTS_S):
             self._answered.set()  # the next call does not wait again
         return self._folders or self._roots or (self._directory,)
@@ -59,7 +62,7 @@ def _directories(roots: "Sequence[Any]", working_directory: str) -> tuple[str, .
 
 
 def path_of(uri: object) -> str | None:
-    """The absolute path of a `file:` URI of this machine."""
+    """Return the absolute path of a `file:` URI of this machine. None for anything else."""
     if not isinstance(uri, str) or not uri.lower().startswith("file:"):
         return None
     from urllib.parse import urlsplit
@@ -74,7 +77,7 @@ def path_of(uri: object) -> str | None:
 
 
 def is_beneath(path: str, directory: str) -> bool:
-    """Whether a path is a directory or beneath it, by their components."""
+    """Whether a path is the directory itself or lies beneath it."""
     return path == directory or path.startswith(directory.rstrip(os.sep) + os.sep)
 
 
