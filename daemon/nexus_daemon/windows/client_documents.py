@@ -159,8 +159,10 @@ class ClientDocuments:
         return None
 
     async def lens_view(self, uri: str) -> View | None:
-        """Return the context that a file's lenses describe. For a file below a listed folder it is that
-        folder's context.
+        """Return the context that a file's lenses describe: that of `view_of`, if a listed folder reads the
+        file.
+
+        Otherwise it is that of the innermost listed folder that contains the file, if there is one.
         """
         view = await self.view_of(uri)
         folder = None if view is None else self._folders.get(view.folder)

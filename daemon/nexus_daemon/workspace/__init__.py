@@ -1,4 +1,4 @@
-"""Folders of a workspace: their files as snapshots, kept fresh, and what is wrong in them, published."""
+"""Keep the files of folders as fresh snapshots, and publish the problems in them."""
 
 from typing import TYPE_CHECKING
 

@@ -1,8 +1,9 @@
-"""Documents that only one agent reads, recognized by their name or by where they lie.
+"""Recognize documents that only one agent reads, by their name or their directory.
 
 1. AGENT.<agent>.md belongs to that agent. SOUL.<agent>.md and its like belong to nobody.
-2. Where the settings have agents with directories of their own, instruction files there or on the way there,
-   and files in `.nexus3` there, belong to the agent that works there.
+2. If the settings have agents with directories of their own, these files belong to the agent that works
+   there: instruction files in its directory or in a directory between the folder and it, and files in
+   `.nexus3` of these directories.
 """
 
 import os
@@ -20,7 +21,9 @@ SUFFIXES = (".md", ".json")
 
 
 class AgentDocument(msgspec.Struct, frozen=True):
-    """A document of one agent; `kind` is the bootstrap file that it is a variant of, or empty for others."""
+    """A document of one agent. `kind` is the bootstrap file that it is a variant of, or empty for other
+    documents.
+    """
 
     path: str
     kind: str
@@ -28,7 +31,9 @@ class AgentDocument(msgspec.Struct, frozen=True):
 
 
 def named_document(path: str) -> AgentDocument | None:
-    """The agent's document that a path's name says it is; None: the name says nothing of an agent."""
+    """Return the agent's document that the file name at `path` stands for. None if the name does not name an
+    agent.
+    """
     if not path.endswith(".md"):
         return None
     kind, agent = variant_of(os.path.basename(path)) or ("", "")
@@ -38,14 +43,15 @@ def named_document(path: str) -> AgentDocument | None:
 class AgentDirectories(msgspec.Struct, frozen=True):
     """The directories of a folder's configured agents.
 
-    `agents` has one agent for each directory that an agent would read, `names` the instruction files there.
+    `agents` maps each directory that an agent would read to the name of one such agent. `names` are the names
+    of instruction files in these directories.
     """
 
     agents: Mapping[str, str] = {}
     names: frozenset[str] = frozenset()
 
     def document(self, path: str) -> AgentDocument | None:
-        """Return the document of the agent that would read this path. None if none of them would."""
+        """Return the document of the agent that would read this path. None if no agent would."""
         if not self.agents:
             return None
         directory, name = os.path.split(path)
@@ -56,7 +62,7 @@ class AgentDirectories(msgspec.Struct, frozen=True):
 
 
 def agent_directories(folder: Snapshot) -> AgentDirectories:
-    """The directories below a folder that its configured agents would read."""
+    """Find the directories below a folder that its configured agents would read."""
     agents: dict[str, str] = {}
     directories = [
         (directory, agent)

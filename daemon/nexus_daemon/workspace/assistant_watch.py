@@ -1,14 +1,14 @@
-"""Which sessions of other assistants change, for the windows that want to know.
+"""Watch which sessions of other assistants change, for the windows that want to know.
 
-1. Only windows whose client asked are served. Without one nothing is listed, read or watched. Nor is it for
-   a folder whose setting `views.conversations` is off, or which is not loaded yet.
+1. Only windows whose client asked for it are served. If there is none, nothing is listed, read or watched.
+   The same holds for a folder whose setting `views.conversations` is off, or which is not loaded yet.
 2. The daemon's one watcher watches the directories where sessions of a window's folder may appear or change.
-   What it reports is collected for COLLECT_S, then the folder's sessions are listed in a thread: the ends of
-   files that changed are read. A look takes a tenth of the time at most. If it finds other paths to watch,
-   another one follows.
+   Its reports are collected for COLLECT_S. Then the folder's sessions are listed in a thread, and the ends of
+   files that changed are read. Such a look takes at most a tenth of the time. If it finds other paths to
+   watch, another look follows.
 3. A file of a sub-agent of Claude Code belongs to its session.
-4. A session that does not change for LIVE_S is live no more, which is announced, too. One timer waits for the
-   first of all sessions; no file is read for that.
+4. A session that does not change for LIVE_S is no longer live, which is announced, too. One timer waits for
+   the first session to reach that time; no file is read for that.
 """
 
 import asyncio
@@ -44,7 +44,7 @@ _Key = tuple[str, str]
 
 
 class WatchedFolder(NamedTuple):
-    """A folder of a window, whose sessions count, and whether they may be read (`Place`)."""
+    """A folder of a window whose sessions are watched, and whether they may be read (`Place`)."""
 
     uri: str
     path: str
@@ -54,23 +54,23 @@ class WatchedFolder(NamedTuple):
 
     @classmethod
     def of(cls, uri: str, path: str, inputs: LoadInputs, *, reads_conversations: bool) -> "WatchedFolder":
-        """A folder of a client with these inputs."""
+        """Build the folder of a client with these inputs."""
         home, environ = str(inputs.user_home), tuple(inputs.environ.items())
         return cls(uri, path, home, environ, reads_conversations=reads_conversations)
 
     @property
     def place(self) -> "Place":
-        """Where the assistants of its user have their files."""
+        """The home and variables that say where the user's assistants have their files."""
         from nexus_context.assistants.sessions.session_types import Place  # most windows want no sessions
 
         return Place(self.home, dict(self.environ), self.reads_conversations)
 
 
 class SessionChange(NamedTuple):
-    """A session that `appeared` or `changed` in a folder, or is `idle`: live no more.
+    """A session that `appeared` or `changed` in a folder, or is `idle`, which means no longer live.
 
-    `changes_views`: what is said of the assistants in use changes with it, as it runs here or does no more,
-    or has another model than before.
+    `changes_views` says that `nexus/view/list` may answer otherwise now: the session began or stopped to run
+    in the folder, or has another model than before.
     """
 
     folder: WatchedFolder
@@ -93,10 +93,10 @@ class _Listing(NamedTuple):
 
 
 class AssistantWatch:
-    """Finds changed sessions. Lives on the event loop; files are read by `read`, in threads.
+    """Finds changed sessions. Use it on the event loop; `read` runs a job that reads files in a thread.
 
-    `list_folders` are those of windows that want news, `announce` gets the news, `refresh` lets the watcher
-    list paths again.
+    `list_folders` returns the folders of windows that want news. `announce` gets the news. `refresh` makes
+    the watcher list its paths again.
     """
 
     def __init__(
@@ -117,17 +117,19 @@ class AssistantWatch:
         self._is_stale = False
 
     def paths(self) -> Iterator[str]:
-        """The paths to watch now."""
+        """Yield the paths to watch now."""
         for listing in self._listings.values():
             yield from listing.paths
 
     def changed(self, paths: set[str] | None) -> None:
-        """Paths may have changed; None: any of them."""
+        """Look for changed sessions if these paths concern them. None means that any path may have
+        changed.
+        """
         if self._listings and (paths is None or any(map(self.matters, paths))):
             self.look()
 
     def look(self) -> None:
-        """Compare the sessions with those of the last look, soon; later calls before that do nothing."""
+        """Compare the sessions with those of the last look, soon. Further calls before that do nothing."""
         self._is_stale = True
         if self._task is None and (self._listings or any(True for _ in self._list_folders())):
             self._task = asyncio.get_running_loop().create_task(self._run())
@@ -142,7 +144,9 @@ class AssistantWatch:
                 await self._task
 
     def matters(self, path: str) -> bool:
-        """Whether a path is below a directory of sessions or above it, as one that is created now."""
+        """Whether a path is below a directory of sessions, or above it, such as a directory that was just
+        created.
+        """
         roots = (root for folder in self._listings for root in _roots(folder.place))
         return any(within(path, root) or within(root, path) for root in roots)
 
@@ -207,7 +211,7 @@ class AssistantWatch:
 
 
 class SessionNews:
-    """Wakes the thread that waits on `fileno` when sessions of a folder may have changed.
+    """Makes `fileno` readable when sessions of a folder may have changed, so a thread can wait for that.
 
     It runs the daemon's watcher in a thread, for a process that has no event loop.
     """
@@ -222,17 +226,17 @@ class SessionNews:
         threading.Thread(target=asyncio.run, args=(self._run(),), name="nexus-news", daemon=True).start()
 
     def fileno(self) -> int:
-        """A descriptor that can be read once there is something new."""
+        """Return a descriptor that can be read once sessions may have changed."""
         return self._reader.fileno()
 
     def clear(self) -> None:
-        """Wait for the next change from now on."""
+        """Reset `fileno`: it can be read again after the next change."""
         with contextlib.suppress(BlockingIOError):
             while self._reader.recv(4096):
                 pass
 
     def follow(self, paths: tuple[str, ...]) -> None:
-        """Watch these paths, too: those of the session that is shown."""
+        """Watch these paths, too, which are those of the session that is shown."""
         if paths != self._followed:
             self._followed = paths
             self._refresh()

@@ -1,8 +1,9 @@
-"""Files that are checked in the context of a directory, whatever folders the editor has opened.
+"""Find the directory in whose context a file is checked, whatever folders the editor has opened.
 
 1. Settings in `.nexus3`, and `.mcp.json`, belong to the directory that has them.
-2. An instruction file belongs to its directory; one in `.claude` or `.agents` to the directory above.
-3. A skill belongs to the directory above the one with a dot that has its `skills`.
+2. An instruction file belongs to its directory, but one in `.claude` or `.agents` to the directory above.
+3. A skill lies in `skills` of a directory whose name begins with a dot. It belongs to the directory above
+   that one.
 """
 
 import os

@@ -1,7 +1,7 @@
-"""Asks a client to request something again, such as its code lenses, where another file changes what it has.
+"""Ask a client to request something again, such as its code lenses, if another file changes what it has.
 
 1. A client is asked only if it supports it and has requested that before.
-2. Several changes in a row lead to one request once they pause, and to no other one before its reply.
+2. Several changes in a row lead to one request once they pause. No further request is sent before its reply.
 """
 
 import contextlib
@@ -16,7 +16,8 @@ REFRESH_LENSES = "workspace/codeLens/refresh"
 
 
 class ClientRefresh:
-    """The refresh requests of one kind to one client; `is_supported` by it. Lives on the event loop.
+    """Sends one client the refresh requests of one kind, if it supports them (`is_supported`). Use it on the
+    event loop.
 
     `refresh` sends the request and waits for its reply.
     """
@@ -28,7 +29,7 @@ class ClientRefresh:
         self._queue: TaskQueue[None] = TaskQueue(self._send, lambda _, later: later, quiet_s=PAUSE_S)
 
     def requested(self) -> None:
-        """The client has requested what it may be asked to request again."""
+        """Take note that the client has requested the data, so that it may be asked to request it again."""
         self._is_due = self.is_supported
 
     def changed(self) -> None:

@@ -1,7 +1,7 @@
-"""The contexts of folders that a client shows as documents, and when it is asked to read them again.
+"""Know which contexts of folders a client shows as documents, and ask it to read them again when they change.
 
-1. A document is a client's from the moment it reads it, or is sent there, until it closes it; of a client
-   that closes none, the last MOST_DOCUMENTS.
+1. A client has a document from when it reads it, or is shown it, until it closes it. For a client that never
+   closes documents, the last MOST_DOCUMENTS count.
 2. Several changes of a folder in a row lead to one request for each of its virtual documents, once they
    pause. A temporary file stays as it is.
 """
@@ -30,14 +30,16 @@ MOST_DOCUMENTS = 20
 
 
 class ContextDocument(msgspec.Struct, frozen=True):
-    """What a client was sent of the folder with this URI; None: not yet."""
+    """A document of the folder with this URI. `preview` is what the client was sent; None means nothing
+    yet.
+    """
 
     folder: str
     preview: "Preview | None" = None
 
 
 def context_uri(folder: str, *, assistant: str | None = None, agent: str | None = None) -> str:
-    """The URI of the prompt of a folder, of one of its agents, or of what another assistant sends.
+    """Build the URI of the prompt of a folder, of one of its agents, or of what another assistant sends.
 
     `folder` is the URI of the folder.
     """
@@ -48,14 +50,15 @@ def context_uri(folder: str, *, assistant: str | None = None, agent: str | None 
 
 
 def is_virtual(uri: str) -> bool:
-    """Whether a document is not a file, but one whose content the client requests."""
+    """Whether a document is virtual: not a file, but a text whose content the client requests."""
     return uri.startswith(f"{SCHEME}:")
 
 
 class ContextDocuments:
-    """The documents of one client, by URI. Lives on the event loop.
+    """The documents of one client, by URI. Use it on the event loop.
 
-    `refresh` sends the request for a URI and waits for its reply. `is_supported` by the client.
+    `refresh` sends the request for a URI and waits for its reply. `is_supported` says that the client takes
+    such requests.
     """
 
     def __init__(self, refresh: Callable[[str], Awaitable[object]]) -> None:
@@ -68,7 +71,7 @@ class ContextDocuments:
         return self._documents.get(uri)
 
     def put(self, uri: str, document: ContextDocument) -> None:
-        """The client has this document now."""
+        """Take note that the client has this document now."""
         self._documents.pop(uri, None)
         self._documents[uri] = document
         if len(self._documents) > MOST_DOCUMENTS:
@@ -78,7 +81,7 @@ class ContextDocuments:
         self._documents.pop(uri, None)
 
     def folder_changed(self, folder: str) -> None:
-        """The context of the folder with this URI may be another one now."""
+        """Ask the client to read the virtual documents of the folder with this URI again."""
         uris = [
             uri for uri, document in self._documents.items() if document.folder == folder and is_virtual(uri)
         ]

@@ -1,8 +1,8 @@
-"""The diagnostics of a client that pulls them: what `publish` would have sent it, by URI.
+"""Answer a client that pulls its diagnostics: what `publish` would have sent it, by URI.
 
-1. The id of a result is a hash of its diagnostics, so it stays the same in the next daemon. A client that has
-   the result of this id is told that it is unchanged.
-2. A client is asked to pull again once it has other results than it would get now.
+1. The id of a result is a hash of its diagnostics, so it stays the same in the next daemon. If the client's
+   result has the same id as the new one, the answer is that it is unchanged.
+2. A client is asked to pull again if its results differ from those that it would get now.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -33,7 +33,7 @@ _NOTHING = _result(())
 
 
 class DiagnosticReports:
-    """The results of one client. Lives on the event loop.
+    """The results of one client, by URI. Use it on the event loop.
 
     `refresh` sends the request to pull again and waits for its reply.
     """
@@ -46,7 +46,7 @@ class DiagnosticReports:
         self._pulled: dict[str, str] = {}  # ids of the results that the client has
 
     def publish(self, _: str, params: PublishDiagnosticsParams) -> None:
-        """Take in what would be published: the `notify` of a publisher."""
+        """Store what would be published. A publisher calls it as its `notify`."""
         if params.diagnostics:
             self._results[params.uri] = _result(params.diagnostics)
         else:
@@ -54,7 +54,7 @@ class DiagnosticReports:
         self.refresh.changed()
 
     def document_report(self, uri: str, previous: str | None) -> dict[str, Any]:
-        """The report of a document; `previous` is the id of the result that the client has."""
+        """Return the report of a document. `previous` is the id of the result that the client has."""
         result = self._results.get(uri, _NOTHING)
         if result is _NOTHING:
             self._pulled.pop(uri, None)
@@ -65,7 +65,9 @@ class DiagnosticReports:
         return {"kind": "full", "resultId": result.id, "items": result.diagnostics}
 
     def workspace_report(self, previous: Mapping[str, str]) -> dict[str, Any]:
-        """The reports of all files that have diagnostics, or had some when the client pulled `previous`."""
+        """Return the reports of all files that have diagnostics, or that are in `previous` (URI → id of the
+        client's result).
+        """
         reports = []
         for uri in sorted({*self._results, *previous}):
             document = self._documents.get(uri)

@@ -1,11 +1,11 @@
-"""Threads for requests that no window and no folder can use up.
+"""Share threads among requests so that no window and no folder can use them up.
 
 1. Work has an owner: a window (its connection) and one of its folders. An owner has at most MOST_OF_FOLDER
-   threads, a window MOST_OF_WINDOW. There are enough threads for many windows that have theirs.
-2. Work beyond these limits waits in a line of its owner. So slow work, and work that never ends, delays
-   only later work of the same folder in the same window, or at worst of the same window.
+   threads, a window MOST_OF_WINDOW. There are enough threads for many windows that use their limit.
+2. Work beyond these limits waits in a line of its owner. So slow work, and work that never ends, delays only
+   later work of the same folder in the same window, or at worst of the same window.
 3. The lines of a window take turns; each is first come, first served.
-4. Work for nobody in particular (announcements, vocabularies) counts as that of one more window.
+4. Work without an owner (announcements, vocabularies) counts as that of one more window.
 """
 
 import threading
@@ -24,7 +24,7 @@ MOST_OF_FOLDER = 4
 
 
 class WorkOwner(NamedTuple):
-    """The window and folder that work belongs to; None if it belongs to no particular one."""
+    """The window and folder that work belongs to. Both are None for work without an owner."""
 
     window: object = None
     folder: str | None = None
@@ -35,7 +35,7 @@ _owner: ContextVar[WorkOwner] = ContextVar("owner", default=NOBODY)
 
 
 def work_for(owner: WorkOwner) -> None:
-    """Do the work of the current task for an owner from now on."""
+    """Make `owner` the owner of the current task's work from now on."""
     _owner.set(owner)
 
 
@@ -46,7 +46,7 @@ class _Job(NamedTuple):
 
 
 class FairThreads(Executor):
-    """A thread pool with lines; see the module. May be used from any thread."""
+    """A thread pool with a line for each owner (see the module). Any thread may use it."""
 
     def __init__(self, pool: Executor) -> None:
         self._pool = pool
@@ -60,11 +60,11 @@ class FairThreads(Executor):
         return not self._running and not self._lines
 
     def submit(self, run: Callable[..., T], /, *args: Any, **kwargs: Any) -> "Future[T]":
-        """Run something in a thread, for the owner of the current task."""
+        """Run a function in a thread, for the owner of the current task."""
         return self.submit_for(_owner.get(), partial(run, *args, **kwargs))
 
     def submit_for(self, owner: WorkOwner, run: Callable[[], T]) -> "Future[T]":
-        """Run something in a thread, for an owner."""
+        """Run a function in a thread, for the given owner."""
         job = _Job(Future(), run, owner)
         with self._lock:
             self._lines.setdefault(job.owner, deque()).append(job)
@@ -127,7 +127,7 @@ def _fail_if_dropped(job: _Job, started: "Future[None]") -> None:
 
 
 class FolderThreads(Executor):
-    """The threads of a pool that one folder may use for itself: at most MOST_OF_FOLDER; other work waits."""
+    """Gives one folder at most MOST_OF_FOLDER threads of a pool. Further work of the folder waits."""
 
     def __init__(self, pool: Executor) -> None:
         self._threads = FairThreads(pool)

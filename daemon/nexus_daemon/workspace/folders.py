@@ -1,4 +1,4 @@
-"""The folder table of one client: folder URI → folder and snapshot; finds the innermost folder of a URI."""
+"""Keep the folders of one client: folder URI → folder and snapshot; find the innermost folder of a URI."""
 
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -40,16 +40,16 @@ _NUMBERS = count(1)
 
 
 class Folder:
-    """One workspace folder.
+    """One workspace folder of one client.
 
-    `number` is another for each folder of each window. `is_listed`: the client listed it; otherwise it is the
-    folder of a lone file. `overlays` are the unsaved texts of the current or pending snapshot, and `changed`
-    the only paths that can have changed for it; None: any. `watched` are the paths that matter to the folder,
-    `watched_by_agents` those that matter to its running or previewed agents, `read_by_agents` those that
-    matter to running ones. `previewed` are the open documents that it checks for agents that do not run.
-    `programs` are the checks of what assistants read.
-    `choice` is the picked model of the snapshot. `trusted` is whether the user trusts the folder, where the
-    client says so.
+    `number` differs for each folder of each window. `is_listed` says that the client listed it; otherwise it
+    is the folder of a lone file. `overlays` are the unsaved texts of the current or pending snapshot, and
+    `changed` the only paths that may have changed since the last one, or None if any may have. `watched` are
+    the paths that matter to the folder, `watched_by_agents` those that matter to its running or previewed
+    agents, `read_by_agents` those that matter to running ones. `previewed` are the open documents that it
+    checks for agents that do not run. `programs` are the checks of what assistants read. `choice` is the
+    picked model of the snapshot. `trusted` is whether the user trusts the folder, or None if the client does
+    not say.
     """
 
     def __init__(self, uri: str, path: str, name: str) -> None:
@@ -73,14 +73,14 @@ class Folder:
 
     @property
     def snapshot(self) -> Snapshot | None:
-        """The snapshot, including the problems of the knowledge base."""
+        """The snapshot, with the problems of the knowledge base. None before the first load."""
         snapshot, problems = self.reload.snapshot, self.knowledge.problems
         if snapshot is None or not problems:
             return snapshot
         return msgspec.structs.replace(snapshot, problems=(*snapshot.problems, *problems))
 
     def swapped(self, swap: Swap) -> None:
-        """Take in that the snapshot is another one; whoever else is told of it is told afterwards."""
+        """Use a new snapshot's paths and settings. The callbacks of the folder table run after this."""
         if swap.moves_files:
             self.watched = frozenset(swap.new.layers.watch)
         if swap.old is None or swap.old.effective is not swap.new.effective:
@@ -88,7 +88,9 @@ class Folder:
         self.knowledge.configure(swap.new.layers)
 
     async def current(self) -> Snapshot:
-        """Wait for the snapshot that contains every change noticed so far."""
+        """Wait until every change noticed so far is loaded, and return the snapshot. RequestError if loading
+        fails.
+        """
         await self.reload.settled()
         snapshot = self.snapshot
         if snapshot is None and self.reload.stopped is not None:
@@ -106,7 +108,7 @@ class Folder:
         return snapshot
 
     def agent_document(self, path: str) -> AgentDocument | None:
-        """The document at a path if only an agent of this folder would read it."""
+        """Return the document at a path if only an agent of this folder would read it. Else None."""
         document = named_document(path)
         snapshot = self.reload.snapshot
         if document is None:
@@ -120,14 +122,18 @@ class Folder:
         return document if is_layer else None
 
     def depends_on(self, path: str) -> bool:
-        """Whether a change of `path` can change this folder's snapshot or an agent's.
+        """Whether a change of `path` may change this folder's snapshot or an agent's.
 
-        Before the first snapshot any change can.
+        Always true before the first snapshot.
         """
         return self.depends_on_any(watch_entries((path,)))
 
     def depends_on_any(self, entries: Collection[str]) -> bool:
-        """As `depends_on`, for the entries of some paths: at each keystroke every folder is tested."""
+        """Whether a change of some paths may change a snapshot, as `depends_on`. `entries` are their
+        `watch_entries`.
+
+        Computing the entries only once matters, since every folder is tested at each keystroke.
+        """
         return (
             self.reload.snapshot is None
             or not self.watched.isdisjoint(entries)
@@ -137,8 +143,8 @@ class Folder:
     def may_read(self, path: str, entries: Collection[str], *, is_named: bool) -> bool:
         """Whether the folder or a running agent reads a configuration file, or an agent does by its name.
 
-        `entries` are those of the path; `is_named`: its name says that it belongs to an agent. Before the
-        first snapshot, the location of the file decides.
+        `entries` are the `watch_entries` of the path. `is_named` says that the file's name belongs to an
+        agent. Before the first snapshot, the location of the file decides.
         """
         if is_named and self.agent_document(path) is not None:
             return True
@@ -153,11 +159,12 @@ F = TypeVar("F", bound=Folder)
 class FolderEvents(msgspec.Struct, Generic[F], frozen=True):
     """The callbacks of a folder table.
 
-    `swapped` reports that a folder has taken in another snapshot. `knowledge_moved` reports other directories
-    or problems of a knowledge base, `programs_checked` other problems of what assistants read, and whether
-    other paths are watched for them. `overdue` reports that a folder could not be loaded in time: it
-    keeps its last snapshot, if any. `agent_files_changed` gets paths that matter only to agents; a swap
-    reloads agents anyway. `show_work` returns a context in which the folder's clients show what is done.
+    `swapped` is called after a folder has taken in a new snapshot. `knowledge_moved` is called if the
+    directories or problems of a knowledge base change. `programs_checked` is called if the problems of what
+    assistants read change; its second argument says whether the paths to watch changed, too. `overdue` is
+    called if a folder could not be loaded in time; it keeps its last snapshot, if any. `agent_files_changed`
+    gets paths that matter only to agents; a swap reloads agents anyway. `show_work` returns a context in
+    which the folder's clients show what is done.
     """
 
     swapped: Callable[[F, Swap], None]
@@ -169,10 +176,10 @@ class FolderEvents(msgspec.Struct, Generic[F], frozen=True):
 
 
 class FolderTable(Generic[F]):
-    """Every folder of one client, each made by `create`, and its unsaved texts. Lives on the event loop.
+    """The folders of one client, each made by `create`, and its unsaved texts. Use it on the event loop.
 
-    `overlays` has the unsaved texts by path. `load_inputs` are those of the client. `windows` returns
-    the same folder in all windows, in the order in which they came.
+    `overlays` has the unsaved texts by path. `load_inputs` are those of the client. `windows` returns the
+    same folder in all windows, in the order in which they came.
     """
 
     def __init__(
@@ -207,9 +214,9 @@ class FolderTable(Generic[F]):
         return msgspec.structs.replace(self.load_inputs, overlays=overlays, trusted=trusted)
 
     def add(self, uri: str, *, name: str = "", listed: bool = True, trusted: bool | None = None) -> F | None:
-        """Add a folder, or return the existing one, and load it; None if the URI is not a file URI.
+        """Add a folder, or return the existing one, and load it. None if the URI is not a file URI.
 
-        `trusted` is whether the user trusts it; None: the client does not say.
+        `trusted` is whether the user trusts it; None means that the client does not say.
         """
         key = _key(uri)
         folder = self._folders.get(key)
@@ -254,7 +261,7 @@ class FolderTable(Generic[F]):
         return folder
 
     def remove(self, uri: str) -> F | None:
-        """Remove and return a folder, if it is there."""
+        """Remove a folder and return it. None if there is no such folder."""
         folder = self._folders.pop(_key(uri), None)
         if folder is not None:
             folder.reload.cancel()
@@ -264,11 +271,13 @@ class FolderTable(Generic[F]):
         return self._folders.get(_key(uri))
 
     def at_path(self, path: str) -> F | None:
-        """The folder of this absolute path."""
+        """Return the folder with this absolute path, or None."""
         return self._folders.get(path)
 
     def at(self, uri: str) -> F:
-        """The folder with this URI, or the innermost one that contains it."""
+        """Return the folder with this URI, or the innermost one that contains it. RequestError if there is
+        none.
+        """
         exact = self._folders.get(_key(uri))
         if exact is not None:
             return exact
@@ -283,22 +292,25 @@ class FolderTable(Generic[F]):
         )
 
     def containing(self, path: str) -> F | None:
-        """The innermost folder that contains a path."""
+        """Return the innermost folder that contains a path, or None."""
         folders = [folder for folder in self._folders.values() if within(path, folder.path)]
         return max(folders, key=lambda folder: len(folder.path)) if folders else None
 
     def trusts(self, directory: str) -> bool:
-        """Whether the user trusts the folder of a directory, as the client or else `nexus trust` says.
+        """Whether the user trusts the innermost folder that contains a directory. The client or `nexus trust`
+        says so.
 
         `initializationOptions.trusted` applies to the folders that `initialize` lists; a folder that is added
-        later has a `trusted` of its own. Of nested folders the innermost one counts.
+        later has a `trusted` of its own.
         """
         folder = self.containing(directory)
         snapshot = None if folder is None else folder.snapshot
         return snapshot is not None and snapshot.contents.trusted is True
 
     def problems_inside(self, folder: F) -> list[Problem]:
-        """The problems of a folder as editors show them, but those of files of a folder further inside."""
+        """Return the problems of a folder as editors show them, without those in files that an inner folder
+        reads.
+        """
         snapshot = folder.snapshot
         if snapshot is None:
             return []
@@ -312,7 +324,9 @@ class FolderTable(Generic[F]):
         ]
 
     def reading(self, path: str) -> Iterator[F]:
-        """The folders that depend on a path, those that contain it first, from the inside out."""
+        """Yield the folders that depend on a path. Those that contain it come first, the innermost first of
+        all.
+        """
         entries = watch_entries((path,))
         folders = [folder for folder in self._folders.values() if folder.depends_on_any(entries)]
         yield from sorted(
@@ -320,7 +334,9 @@ class FolderTable(Generic[F]):
         )
 
     def set_overlay(self, path: str, text: str | None, reason: str) -> None:
-        """Set or drop the unsaved text of a file, and rebuild the folders that read it."""
+        """Set the unsaved text of a file, or drop it with None, and rebuild the folders that read the
+        file.
+        """
         if text is not None:
             self.overlays[path] = text
             if named_document(path) is not None:
@@ -337,7 +353,7 @@ class FolderTable(Generic[F]):
                 self._events.agent_files_changed(folder, frozenset((path,)))
 
     def may_read(self, path: str) -> bool:
-        """Whether a folder or one of its agents reads a configuration file; see `Folder.may_read`."""
+        """Whether a folder or one of its agents reads a configuration file, as in `Folder.may_read`."""
         entries, is_named = watch_entries((path,)), named_document(path) is not None
         return any(folder.may_read(path, entries, is_named=is_named) for folder in self._folders.values())
 
@@ -349,9 +365,10 @@ class FolderTable(Generic[F]):
         return next((skipped.reason for skipped in unread if skipped.path == path), None)
 
     def previewer(self, path: str) -> F | None:
-        """The folder that checks an open document that only an agent would read, if any.
+        """Return the folder that checks an open document that only an agent would read. None if none does.
 
-        Prefers the innermost listed folder that contains the document, then one that names the agent.
+        It is preferably the innermost listed folder that contains the document, then one that names the
+        agent.
         """
 
         def nearness(pair: tuple[F, AgentDocument]) -> tuple[bool, bool, bool, int]:
@@ -371,7 +388,9 @@ class FolderTable(Generic[F]):
         return max(pairs, key=nearness)[0] if pairs else None
 
     def update_previewed(self, folder: Folder) -> Mapping[str, AgentDocument]:
-        """Set and return what a folder checks of the open documents for agents; at most MOST_PREVIEWS."""
+        """Set and return the open documents that a folder checks for agents (path → document), at most
+        MOST_PREVIEWS.
+        """
         paths = self.overlays if folder.agent_directories.agents else self._named_documents
         documents = ((path, folder.agent_document(path)) for path in paths)
         previewed = {
@@ -383,7 +402,7 @@ class FolderTable(Generic[F]):
         return folder.previewed
 
     def changed(self, paths: Collection[str] | None) -> None:
-        """Rebuild what depends on files that changed on disk; None means any file."""
+        """Rebuild what depends on files that changed on disk. None means that any file may have changed."""
         entries = watch_entries(paths or ())
         for folder in self._folders.values():
             folder.programs.changed(paths)
@@ -465,10 +484,10 @@ def _key(uri: str) -> str:
 
 
 def watch_entries(paths: Collection[str]) -> Collection[str]:
-    """The entries of a list of watched paths of which each covers one of these paths.
+    """Return the entries that may stand for one of these paths in a list of watched paths.
 
-    A path is covered by itself, and by a directory that is watched as a whole and in which it lies or is a
-    skill.
+    They are the path itself, and `directory/` for a directory that contains it or its skill: such an entry
+    watches the whole directory.
     """
     entries = set(paths)
     for path in paths:

@@ -1,12 +1,12 @@
-"""The state of git in the folders of chat turns: read in threads, cached for a moment.
+"""Read the state of git for chat turns: in threads, cached for a moment.
 
 1. In a folder that its client does not trust no process is started: only files are read (`git.read`).
-2. Elsewhere git is run once at a time for a folder and an environment. A turn waits for PATIENCE_S. Then it
-   gets the cached state, if that is not older than CACHED_S, else what reading files tells; git goes on until
-   LOOK_S, for the next turn.
+2. In a trusted folder git is run, once at a time for a folder and an environment. A turn waits for
+   PATIENCE_S. After that it gets the cached state if that is not older than CACHED_S, else the state that
+   reading files tells. Git goes on until LOOK_S, for the next turn.
 3. A state is used again for FRESH_S: turns come in bursts.
 4. Git runs in threads of its own, MOST_AT_ONCE of them, so that many folders on a slow disk delay nothing
-   else. A turn that finds no free thread gets what reading files tells.
+   else. A turn that finds no free thread gets the state that reading files tells.
 """
 
 import asyncio
@@ -43,7 +43,7 @@ class _Cached(NamedTuple):
 
 
 class WorkingTrees:
-    """The git working trees of all folders. Lives on the event loop; files are read in `executor`."""
+    """Reads the git working trees of all folders. Use it on the event loop; files are read in `executor`."""
 
     def __init__(self, executor: Executor) -> None:
         self.patience_s = PATIENCE_S
@@ -54,7 +54,8 @@ class WorkingTrees:
         self._stop = threading.Event()
 
     async def state(self, folder: str, *, trusted: bool, environ: Mapping[str, str]) -> "GitState | None":
-        """The state of the working tree that an absolute path is in; None where there is none.
+        """Return the state of the working tree that contains the absolute path `folder`. None if there is
+        none.
 
         `environ` is the environment of the client, in which git is found and run.
         """
@@ -75,7 +76,7 @@ class WorkingTrees:
         return _while_slow(await self._read(folder), cached)
 
     def close(self) -> None:
-        """End what is under way."""
+        """Stop git and its threads."""
         self._stop.set()
         self._gits.shutdown(wait=False, cancel_futures=True)
 

@@ -1,15 +1,17 @@
-"""File watches on Linux: one inotify instance for all directories of this process.
+"""Watch files on Linux: one inotify instance for all directories of this process.
 
-1. A `Watch` gets all its directories or fails. Watches that overlap in time share what the kernel watches for
-   both, so a new one replaces an old one without a second instance and without losing an event.
-2. Events are read when they come: an idle instance costs nothing. They are collected until STEP_S without
-   another, for DEBOUNCE_S at most, and reported as a set.
+1. A `Watch` gets all its directories or fails. Watches that overlap in time share the kernel's watches of the
+   directories that both have. So a new one replaces an old one without a second instance and without losing
+   an event.
+2. Events are read when they come: an idle instance costs nothing. They are collected until none has come for
+   STEP_S, for DEBOUNCE_S at most, and reported as a set.
 3. The kernel's queue is limited (fs.inotify.max_queued_events). If it overflows, or more than MOST_CHANGES
    are collected, the set is dropped and `None` is reported instead: once, after QUIET_S without an event or
    after PATIENCE_S. So a burst of any size takes little memory and leads to one rescan.
-4. The kernel ends the watch of a directory that is deleted; of one that is moved it would report changes
-   under the old path. Both are reported as a deletion of the directory, whose path is then watched anew.
-5. To close an instance the kernel waits until no processor uses its watches: 20 ms, on a busy machine almost
+4. When a directory is deleted, the kernel ends its watch. When a directory is moved, the kernel would report
+   changes under the old path. Both are reported as a deletion of the directory, whose path is then watched
+   anew.
+5. To close an instance, the kernel waits until no processor uses its watches: 20 ms, on a busy machine almost
    a second. So a thread closes it.
 """
 
@@ -47,7 +49,7 @@ _MASK = _ENTRIES | _DELETE_SELF | _MOVE_SELF | _ONLY_DIRECTORIES
 
 
 class Watch:
-    """A watch of some directories, from its construction on; `Inotify.open` returns it.
+    """A watch of some directories. It collects changes from its construction on; `Inotify.open` returns it.
 
     `_descriptors` are the kernel's watch descriptors of its directories.
     """
@@ -61,7 +63,7 @@ class Watch:
         self._news = asyncio.Event()
 
     async def events(self) -> AsyncGenerator[Changes | None, None]:
-        """Yield sets of changes until the watch ends; see `watch_events.DirectoryWatch`."""
+        """Yield sets of changes until the watch ends, as `watch_events.DirectoryWatch.events` describes."""
         self._instance.listen()
         try:
             while not self._ends or self._news.is_set():
@@ -84,7 +86,7 @@ class Watch:
 
     @property
     def pending(self) -> int:
-        """The number of collected changes."""
+        """Return the number of collected changes."""
         return len(self._changes)
 
     async def _until_quiet(self) -> None:
@@ -108,14 +110,14 @@ class Watch:
         self._news.set()
 
     def overflow(self) -> None:
-        """Note that changes were lost."""
+        """Drop the collected changes, since some were lost: `None` is reported instead."""
         self._count += 1
         self._overflowed = True
         self._changes = set()
         self._news.set()
 
     def end_soon(self) -> None:
-        """End the watch; `events` yields what has happened until now, and then ends."""
+        """End the watch. `events` still yields what has happened until now."""
         self._instance.read()
         self.end()
 
@@ -129,10 +131,10 @@ class Watch:
 
 
 class Inotify:
-    """The one inotify instance of a watcher; it exists while there is a watch.
+    """The one inotify instance of a watcher. It exists while there is a watch.
 
-    `open` is called in a thread, one call at a time; everything else on the event loop. The lock is never
-    held during a system call that reads a directory, which may hang.
+    Call `open` in a thread, one call at a time, and everything else on the event loop. The lock is never held
+    during a system call that reads a directory, which may hang.
     """
 
     def __init__(self) -> None:
@@ -149,7 +151,7 @@ class Inotify:
         self._thread = 0  # of the loop
 
     def open(self, directories: Iterable[str]) -> Watch:
-        """Watch directories. Raises OSError if one of them cannot be watched; then none is."""
+        """Watch directories. Raise OSError if one of them cannot be watched; then none of them is."""
         with self._lock:
             self._opening = True
             if self._instance is None:
@@ -179,13 +181,13 @@ class Inotify:
             self._loop.add_reader(self._instance, self.read)
 
     def read(self) -> None:
-        """Pass events that have happened to their watches; what is left comes in the loop's next turn."""
+        """Read events, and pass them to their watches. The rest is read at the loop's next turn."""
         if self._instance is not None:
             with contextlib.suppress(BlockingIOError, InterruptedError):
                 self._pass_on(os.read(self._instance, _READ_SIZE))
 
     def release(self, watch: Watch, descriptors: Iterable[int]) -> None:
-        """Remove a watch, and what the kernel watches only for it."""
+        """Remove a watch, and the kernel's watches that no other watch uses."""
         with self._lock:
             for descriptor in descriptors:
                 watches = self._watches.get(descriptor, {})

@@ -1,4 +1,6 @@
-"""What folders are loaded with: from the environment of the daemon, of a command or of a client."""
+"""Build the inputs that folders are loaded with, from the environment of the daemon, a command or a
+client.
+"""
 
 from collections.abc import Mapping
 
@@ -10,7 +12,7 @@ from nexus_context.folder.trust import trust_file
 
 
 def load_inputs(environ: Mapping[str, str]) -> LoadInputs:
-    """The directories and variables of an environment, which is copied."""
+    """Build the inputs from the directories and variables of an environment. The environment is copied."""
     environ = dict(environ)
     try:
         file = trust_file(environ)

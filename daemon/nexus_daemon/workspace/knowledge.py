@@ -1,18 +1,19 @@
-"""The knowledge base of one folder: indexed on first use, kept fresh by the watcher, queried with a message.
+"""Keep the knowledge base of one folder: indexed on first use, kept fresh by the watcher, queried with a
+message.
 
 1. Nothing is opened, read or watched before the first query, or ever in a folder without paths.
 2. While the index is built or updated, a query waits until PATIENCE_S after that began; then the existing
    index answers it.
-3. One scan of the disk runs at a time. Changes during a scan lead to one more, after QUIET_S for the rest of
-   a burst.
+3. One scan of the disk runs at a time. Changes during a scan lead to one more scan, after QUIET_S for the
+   rest of a burst.
 4. Up to MOST_WATCHED of the directories with files are watched. Reports can be lost, so a query rescans
    everything if the last full scan is older than RECHECK_S, or than RESCAN_S if not all directories are
    watched or a watch is unconfirmed.
 5. Files are indexed as they are on disk, without the unsaved text of editors. The windows of a folder have
    one index: files that the settings of one of them name stay in it.
-6. With `memory.knowledge.embeddings`, passages are embedded after each scan, in a task of its own: words are
-   found at once, and meanings as soon as they are there. A query waits at most MODEL_PATIENCE_S for the
-   model; then words alone answer it, and so they do until the model has finished.
+6. With `memory.knowledge.embeddings`, passages are embedded after each scan, in a task of its own. So words
+   are found at once, and meanings once they are embedded. A query waits at most MODEL_PATIENCE_S for the
+   model. After that, words alone answer queries until the model has finished.
 """
 
 import asyncio
@@ -66,11 +67,10 @@ class _Look(NamedTuple):
 
 
 class KnowledgeState(msgspec.Struct, frozen=True, kw_only=True):
-    """What is indexed. `paths` and `index` are absolute, `files` and `passages` numbers.
+    """What is indexed. `paths` and `index` are absolute paths, `files` and `passages` numbers.
 
-    `model` searches by meaning.
-
-    `vectors` is the number of different passages that the model has embedded.
+    `model` is the model that searches by meaning, or None. `vectors` is the number of different passages that
+    it has embedded.
     """
 
     paths: tuple[str, ...] = ()
@@ -82,10 +82,11 @@ class KnowledgeState(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Knowledge:
-    """The knowledge base of the folder at an absolute path. Lives on the event loop; works in `executor`.
+    """The knowledge base of the folder at an absolute path. Use it on the event loop; it works in `executor`.
 
-    It calls `on_move` on the loop when `watched()` or `problems` change. `windows` returns those of the same
-    folder in all windows. `show_work` returns a context in which the client shows what is done.
+    It calls `on_move` on the event loop when `watched()` or `problems` change. `windows` returns the
+    knowledge bases of the same folder in all windows. `show_work` returns a context in which the client shows
+    what is done.
     """
 
     def __init__(
@@ -129,12 +130,12 @@ class Knowledge:
 
     @property
     def problems(self) -> tuple[Problem, ...]:
-        """The problems of the settings, and after a scan of the disk also those of the files."""
+        """The problems of the settings and, after a scan of the disk, also those of the files."""
         return self._file_problems + self._model_problems
 
     @property
     def is_updating(self) -> bool:
-        """Whether files are being indexed or embedded: the index may be older than the files."""
+        """Whether files are being indexed or embedded, so that the index may be older than the files."""
         return self._queue.is_busy or self._embedding_queue.is_busy
 
     def configure(self, layers: Layers) -> None:
@@ -150,14 +151,16 @@ class Knowledge:
             self._request(None)
 
     def watched(self) -> Iterator[str]:
-        """The paths whose directories to watch; none before the first query.
+        """Return the paths to watch. Empty before the first query.
 
-        Each ends with a separator, which stands for every entry of the directory (`watcher.covering`).
+        Each path ends with a separator, which stands for every entry of the directory (`watcher.covering`).
         """
         return (os.path.join(directory, "") for directory in self._directories[:MOST_WATCHED])
 
     def changed(self, paths: set[str] | None) -> None:
-        """Handle a watcher report, which confirms the watch: these paths may have changed; None: any."""
+        """Handle a watcher report, which also confirms the watch. `paths` may have changed; None means any
+        path.
+        """
         if not self._begun:
             return
         if paths is None:
@@ -181,7 +184,7 @@ class Knowledge:
         top_k: int | None = None,
         max_tokens: int | None = None,
     ) -> "list[Passage]":
-        """The passages that match a text, best first; the limits default to the settings.
+        """Return the passages that match a text, best first. The limits default to the settings.
 
         Never raises, whatever state the files and the index are in.
         """
@@ -199,9 +202,9 @@ class Knowledge:
         return await asyncio.get_running_loop().run_in_executor(self._executor, ask)
 
     async def state(self) -> KnowledgeState:
-        """What is indexed now. Like a query, it starts the index and waits for it as long.
+        """Return what is indexed now. Like a query, it starts the index and waits for it.
 
-        Raises IndexBusyError and IndexLostError.
+        IndexBusyError or IndexLostError if the index cannot be read.
         """
         layers = self._layers
         if layers is None or not self._paths or self._stop.is_set():

@@ -1,4 +1,4 @@
-"""Polls paths for changes on disk, where directories cannot be watched.
+"""Poll paths for changes on disk, if directories cannot be watched.
 
 1. A poll compares a stamp of each path with the previous one: type, device, inode, size and times. A path
    that ends with a separator stands for every entry of that directory.
@@ -30,10 +30,10 @@ Names = dict[str, Stamp]  # the entries of a directory
 
 
 class Poller:
-    """Polls paths. Lives on the event loop; reads the disk in `executor`.
+    """Polls paths. Use it on the event loop; it reads the disk in `executor`.
 
-    The poller calls `changed` on the loop with the paths that differ from the previous poll. Between two
-    polls it pauses for at least `least_s` seconds and for `rest` times the duration of a poll.
+    It calls `changed` on the event loop with the paths that differ from the previous poll. Between two polls
+    it pauses for at least `least_s` seconds and for `rest` times the duration of a poll.
     """
 
     def __init__(
@@ -56,17 +56,17 @@ class Poller:
 
     @property
     def paths(self) -> Collection[str]:
-        """The polled paths."""
+        """The paths that are polled."""
         return self._stamps.keys()
 
     @property
     def hanging_since(self) -> float | None:
-        """When the poll that hangs began, by `time.time()`; None if no poll hangs."""
+        """The time (`time.time()`) when the poll that hangs began. None if no poll hangs."""
         late = self._looking is not None and time.time() - self._looking > LATE_S
         return self._looking if late else None
 
     async def take(self, paths: Collection[str]) -> None:
-        """Poll these paths from now on; every change after the return is noticed."""
+        """Poll only these paths from now on. Every change after the return is noticed."""
         added = [path for path in paths if path not in self._stamps]
         stamps = {path: stamp for path, stamp in self._stamps.items() if path in paths}
         self._stamps = stamps
@@ -95,7 +95,7 @@ class Poller:
             self._task = None
 
     async def look(self) -> None:
-        """Compare all paths with the previous look, and report the changed ones."""
+        """Compare all paths with the previous poll, and report those that changed."""
         previous_stamps, started = dict(self._stamps), time.monotonic()
         self._looking = time.time()
         try:
@@ -127,7 +127,7 @@ def _changes(path: str, previous: Stamp | Names, current: Stamp | Names) -> set[
 
 
 def read_stamps(paths: Iterable[str]) -> dict[str, Stamp | Names]:
-    """The current stamps of the paths; never raises, whatever the paths are."""
+    """Return the current stamps of the paths. Never raises, whatever the paths are."""
     return {path: _names(path) if path.endswith(os.sep) else read_stamp(path) for path in paths}
 
 

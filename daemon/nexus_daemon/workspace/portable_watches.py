@@ -1,4 +1,4 @@
-"""File watches on systems other than Linux, by watchfiles; each `PortableWatch` is a watch of the system.
+"""Watch files on systems other than Linux, with watchfiles; each `PortableWatch` is a watch of the system.
 
 A watch cannot change its directories, and its thread looks for events in steps. A watch that is about to end
 gets enough steps to report what it has seen, however long other threads delay it.
@@ -17,21 +17,21 @@ LAST_STEPS = 9  # of a watch that is about to end: enough to report what it has 
 
 
 class PortableWatches:
-    """watchfiles, as `watch_events.Watches`."""
+    """The implementation of `watch_events.Watches` by watchfiles."""
 
     def open(self, directories: Iterable[str]) -> "PortableWatch":
         return PortableWatch(directories)
 
 
 class PortableWatch:
-    """One watch of a set of directories; it begins with `events`."""
+    """One watch of a set of directories. It begins when `events` is called."""
 
     def __init__(self, directories: Iterable[str]) -> None:
         self.stop = _Stop()
         self._directories = tuple(directories)
 
     async def events(self) -> AsyncGenerator[Changes | None, None]:
-        """Yield sets of changes until the watch ends; see `watch_events.DirectoryWatch`."""
+        """Yield sets of changes until the watch ends, as `watch_events.DirectoryWatch.events` describes."""
         async for changes in watchfiles.awatch(
             *self._directories,
             watch_filter=None,

@@ -1,13 +1,15 @@
-"""The problems of the assistants in use in one folder, found again when what they read changes.
+"""Find the problems of the assistants in use in one folder, and again when the files that they read change.
 
 1. The first check begins once the folder has a snapshot.
-2. A check depends on each path that it consulted, whether a file is there or not, on whatever is in hidden
-   directories that it listed, and on files that appear in the folder with a name that it looked for.
-3. While a text is checked that somebody types, the folder's diagnostics wait: they would flicker. Before the
-   first check, a folder without files of Nexus has none: perhaps nobody uses Nexus there.
-4. Programs write their settings in the user's home all the time: what changes outside of the folder is
-   checked after OUTSIDE_S, together with whatever else changes until then.
-5. That a program does not read a file is no diagnostic: the lenses of the file say it.
+2. A check depends on three kinds of paths: each path that it consulted, whether a file exists or not;
+   everything in hidden directories that it listed; and files that appear in the folder with a name that it
+   looked for.
+3. While somebody types a text and it is checked, the folder's diagnostics wait, since they would flicker.
+   Before the first check, a folder without files of Nexus has no diagnostics, since perhaps nobody uses Nexus
+   there.
+4. Programs write their settings in the user's home all the time. So changes outside of the folder are checked
+   after OUTSIDE_S, together with all other changes until then.
+5. That a program does not read a file is not a diagnostic: the lenses of the file say it.
 """
 
 import asyncio
@@ -66,10 +68,10 @@ class _Checked(NamedTuple):
 
 
 class ProgramChecks:
-    """The checks of the folder at an absolute path. Lives on the event loop; works in `executor`.
+    """The checks of the folder at an absolute path. Use it on the event loop; it works in `executor`.
 
-    `overlays` are the unsaved texts of the client, which it changes. `on_checked` is called after each check,
-    with whether it depends on other paths than the one before.
+    `overlays` are the unsaved texts of the client, which change while this lives. `on_checked` is called
+    after each check, with whether the check depends on other paths than the one before.
     """
 
     def __init__(
@@ -93,12 +95,14 @@ class ProgramChecks:
 
     @property
     def watched(self) -> Iterable[str]:
-        """The paths to watch: those nearest to the root of the disk if there are too many."""
+        """Return the paths to watch. If there are too many, return those nearest to the root of the disk."""
         consulted = () if self._checked is None else self._checked.consulted
         return sorted(consulted, key=lambda path: path.count(os.sep))[:MOST_WATCHED]
 
     def configure(self, snapshot: Snapshot) -> None:
-        """Take in a snapshot. The first one begins the checks; other settings of views ask for one."""
+        """Use the settings of a snapshot. The first snapshot begins the checks; changed settings of views
+        cause a check.
+        """
         previous_settings, self._settings = self._settings, snapshot.effective
         if previous_settings is None or any(
             previous_settings.get(name) != self._settings.get(name) for name in SETTINGS
@@ -106,12 +110,12 @@ class ProgramChecks:
             self.request()
 
     def edited(self, path: str) -> None:
-        """Check again if the text of a file was read."""
+        """Check again if the last check read the text of this file, which was edited."""
         if self._settings is not None and (self._checked is None or path in self._checked.read):
             self.request()
 
     def changed(self, paths: Collection[str] | None) -> None:
-        """Check again if the files may have been read, or be read now; None: any file may have changed."""
+        """Check again if these paths may matter to the checks. None means that any file may have changed."""
         checked = self._checked
         if self._settings is None:
             return
@@ -125,12 +129,15 @@ class ProgramChecks:
             self._timer = asyncio.get_running_loop().call_later(OUTSIDE_S, self.request)
 
     def request(self) -> None:
-        """Check again: perhaps another program is in use."""
+        """Request a check, for example because another program may be in use."""
         self._stop_timer()
         self._queue.request(None)
 
     async def check_of(self, path: str) -> "AssistantCheck | None":
-        """Return the check with problems in a file's current text. Waits for a check that is under way."""
+        """Return the last check if it has read a file's current text. Waits for a check that is under way.
+
+        None if the file is not read, or if its text has changed since.
+        """
         if not self.reads(path) or self._queue.is_cancelled:
             return None
         await self._queue.settled()
@@ -145,7 +152,7 @@ class ProgramChecks:
         return self._checked is not None and path in self._checked.read
 
     async def settled(self) -> None:
-        """Wait until everything is checked, and whoever is told of it was."""
+        """Wait until everything is checked and `on_checked` was called."""
         with contextlib.suppress(asyncio.InvalidStateError):  # the folder is removed
             while self._queue.is_busy:
                 await self._queue.settled()

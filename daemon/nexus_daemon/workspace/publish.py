@@ -1,18 +1,21 @@
-"""Old findings, new findings → the least set of `publishDiagnostics` notifications for one client.
+"""Publish diagnostics: old findings, new findings → the fewest `publishDiagnostics` notifications for one
+client.
 
-1. A file's diagnostics are those of the innermost folder that contains it and reads it: what another folder
-   makes of it is no fact of the file. Of a file outside all folders they are the union over those that read
-   it. Each is shown once, and so is what several folders say of one place, each with its own name.
-2. An open document is published again for every version of it, so that a client never shows the
-   diagnostics of an older text, and once for every opening, also without problems: a client forgets what it
-   showed of a document that it closes. Any other file is published only when its diagnostics changed.
-3. A snapshot that was made from an older text of an open document says nothing about it: the rebuild
-   that the newer text asked for will. Nor is anything said of a document whose text is unknown.
+1. A file's diagnostics are those of the innermost folder that contains it and reads it. Findings of other
+   folders about it are not published. For a file outside all folders, they are the union over the folders
+   that read it. Each diagnostic is shown once. If several folders say something about one place, each is
+   shown with its own name.
+2. An open document is published again for every version of it, so that a client never shows the diagnostics
+   of an older text. It is published once for every opening, also without problems, since a client forgets
+   what it showed of a document that it closes. Any other file is published only when its diagnostics changed.
+3. A snapshot that was made from an older text of an open document says nothing about the document. The
+   rebuild that the newer text requested will. Nothing is said either about a document whose text is unknown.
 4. A file without problems that was never published is left alone, unless it is open and read by a folder.
-5. Each document that a file is open as has its diagnostics, whichever link or spelling the client uses.
-6. Nothing is said for a folder while what assistants read there is checked: what was published stays.
-7. Diagnostics are made once for a snapshot and a file, and reused from the snapshot before where neither the
-   file's problems nor its text changed: an edit costs what it changes.
+5. If a file is open as several documents, by links or spellings, each of them has its diagnostics.
+6. While the check of what assistants read in a folder runs, nothing is published for the folder, and what was
+   published stays.
+7. Diagnostics are made once for a snapshot and a file. They are reused from the snapshot before if neither
+   the file's problems nor its text changed, so an edit costs only what it changes.
 
 `Client` is the interface of a client for the layers below its connection.
 """
@@ -46,26 +49,26 @@ NONE: Diagnostics = {}
 
 
 class Client(Protocol):
-    """A connected editor; `connection` implements it."""
+    """A connected editor. `windows.connection.Connection` implements it."""
 
     @property
     def name(self) -> str:
-        """What the client calls itself."""
+        """The name that the client gives itself."""
         ...
 
     @property
     def running(self) -> int:
-        """The number of its requests under way."""
+        """The number of the client's requests under way."""
         ...
 
     @property
     def unread(self) -> int:
-        """The bytes that wait until it reads."""
+        """The number of bytes that wait for the client to read them."""
         ...
 
     @property
     def listens(self) -> bool:
-        """Whether anything is shown to it."""
+        """Whether anything is shown to the client."""
         ...
 
     @property
@@ -75,21 +78,21 @@ class Client(Protocol):
     def documents(self) -> "Documents": ...
 
     def now(self) -> datetime:
-        """The client's local time, with its zone."""
+        """Return the client's local time, with its zone."""
         ...
 
     def swap(self, folder: "Folder", snapshot: "Snapshot | None") -> None:
-        """Publish the diagnostics of a folder's new snapshot; None: the folder is removed."""
+        """Publish the diagnostics of a folder's new snapshot. None means that the folder is removed."""
         ...
 
     def swap_agent(
         self, folder: "Folder", agent: str, snapshot: "Snapshot | None", overlays: Mapping[str, str]
     ) -> None:
-        """As `swap`, for the snapshot of an agent of the folder."""
+        """Publish the diagnostics of an agent's new snapshot. None means that the agent has ended."""
         ...
 
     def show_work(self, title: str, /) -> AbstractContextManager[object]:
-        """Show work that begins now, if it takes long, until its `end`."""
+        """Show work that begins now, if it takes long, until the end of the returned context."""
         ...
 
     def notify(self, method: str, params: Any) -> None:
@@ -97,16 +100,16 @@ class Client(Protocol):
         ...
 
     def refresh_lenses(self) -> None:
-        """Have it request its lenses again, if it shows any."""
+        """Make the client request its lenses again, if it shows any."""
         ...
 
     def refresh_contexts(self, folder: str) -> None:
-        """Have it request the virtual documents of a folder again, if it has any."""
+        """Make the client request the virtual documents of a folder again, if it has any."""
         ...
 
 
 class Documents(Protocol):
-    """The documents of a client; `client_documents` implements it."""
+    """The documents of a client. `windows.client_documents.ClientDocuments` implements it."""
 
     def adopt(self) -> None:
         """Check open documents that no folder reads any more, or stop checking them."""
@@ -114,7 +117,7 @@ class Documents(Protocol):
 
 
 class PublishDiagnosticsParams(msgspec.Struct, frozen=True, omit_defaults=True):
-    """As in LSP 3.17."""
+    """The parameters of `textDocument/publishDiagnostics` in LSP 3.17."""
 
     uri: str
     diagnostics: list[Mapping[str, Any]]
@@ -137,8 +140,8 @@ class _Published(msgspec.Struct, frozen=True):
 class Findings(msgspec.Struct, frozen=True):
     """The problems of the files that a folder reads.
 
-    `layers` have their texts, `overlays` are the unsaved ones among them. `minders` are the programs that
-    mind a problem, unless Nexus finds it.
+    `layers` have the texts of the files, and `overlays` are the unsaved texts among them. `minders` maps a
+    problem to the programs that report it; a problem of Nexus itself is not in it.
     """
 
     layers: Layers
@@ -148,7 +151,7 @@ class Findings(msgspec.Struct, frozen=True):
 
 
 def without_programs(snapshot: "Snapshot", overlays: Mapping[str, str]) -> Findings:
-    """Return the findings of Nexus alone, in a snapshot with these unsaved texts."""
+    """Return the findings of Nexus alone, for a snapshot with these unsaved texts."""
     layers, ignore = snapshot.layers, snapshot.effective.get(SETTING) or ()
     heard = without_silenced(snapshot.problems, layers.texts, ignore, layers.root)
     problems = (*heard.problems, *overridden_settings(snapshot.effective))
@@ -211,7 +214,7 @@ class _View:
 
 
 class Publisher:
-    """The diagnostics that one client has of each file. Lives on the event loop."""
+    """Publishes diagnostics, and knows those that one client has of each file. Use it on the event loop."""
 
     def __init__(self, documents: OpenDocuments, encoding: str, notify: Notify) -> None:
         self._documents = documents
@@ -222,7 +225,9 @@ class Publisher:
         self._files: dict[str, _Published] = {}  # by path, of other files
 
     def swap(self, folder: str, findings: Findings | None) -> None:
-        """Publish what changed with a folder's new findings; None: the folder is removed."""
+        """Publish the differences that a folder's new findings make. None means that the folder is
+        removed.
+        """
         old_view = self._views.get(folder)
         if findings is None:
             self._views.pop(folder, None)

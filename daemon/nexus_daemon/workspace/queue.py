@@ -1,10 +1,10 @@
-"""One run at a time for everything that is requested, after rust-analyzer's `op_queue.rs`.
+"""Run one job at a time for everything that is requested, after rust-analyzer's `op_queue.rs`.
 
 1. `request(cause)` while the queue is idle schedules a run. It begins after `quiet_s` seconds without another
-   request, at most `patience_s` seconds after the first one. Where `quiet_s` is 0, it begins at the event
-   loop's next turn.
+   request, at most `patience_s` seconds after the first one. If `quiet_s` is 0, it begins at the event loop's
+   next turn.
 2. Causes that are requested before a run begins are merged into one.
-3. Whatever is requested during a run leads to one more run, however many requests there were.
+3. Requests during a run lead to one more run, however many there were.
 4. `settled()` waits for the run that contains the last request before the call, not for later requests.
 5. After `cancel()` no run begins.
 """
@@ -23,7 +23,8 @@ logger = logging.getLogger(__name__)
 
 
 class CoalescingQueue(Generic[Cause]):
-    """A queue whose runs begin with `begin(cause)` and end with `finish()`. Lives on the event loop.
+    """A queue whose runs begin with `begin(cause)` and end when `finish()` is called. Use it on the event
+    loop.
 
     `merge` combines the causes of an earlier and a later request.
     """
@@ -56,7 +57,7 @@ class CoalescingQueue(Generic[Cause]):
         return self.is_running or self._pending is not None
 
     def request(self, cause: Cause, *, at_once: bool = False) -> None:
-        """Request a run; returns at once. `at_once`: without waiting for quiet."""
+        """Request a run and return at once. With `at_once`, the run does not wait for quiet."""
         if self.is_cancelled:
             return
         self._requested += 1
@@ -81,7 +82,7 @@ class CoalescingQueue(Generic[Cause]):
             self._begin() if self._quiet_s == 0.0 else self._schedule()
 
     def repeat(self, cause: Cause) -> None:
-        """Begin the run that is under way again, with everything that was requested since."""
+        """Start the run that is under way again, with all causes that were requested since."""
         if self._pending is not None:
             cause = self._merge(cause, self._pending[0])
         self._start(cause)
@@ -89,7 +90,7 @@ class CoalescingQueue(Generic[Cause]):
     async def settled(self) -> None:
         """Wait for the run that contains everything that was requested before this call.
 
-        Raises what `cancel` was given when the queue is cancelled, before or meanwhile.
+        If the queue is cancelled, before or meanwhile, raise the error that was given to `cancel`.
         """
         if self.is_cancelled:
             raise self._cancellation()
@@ -99,7 +100,7 @@ class CoalescingQueue(Generic[Cause]):
             await waiter
 
     def cancel(self, error: Callable[[], Exception] = asyncio.InvalidStateError) -> None:
-        """Begin no more runs. Whoever waits for one gets an `error()`."""
+        """Begin no more runs. Calls of `settled` that wait for a run raise `error()`."""
         self.is_cancelled, self._cancellation = True, error
         self._pending = None
         if self._timer is not None:
@@ -134,7 +135,7 @@ class CoalescingQueue(Generic[Cause]):
 
 
 class TaskQueue(CoalescingQueue[Cause]):
-    """A queue each of whose runs is `work(cause)` in a task; what it raises is logged as a bug."""
+    """A queue whose runs each run `work(cause)` in a task. An exception of it is logged as a bug."""
 
     def __init__(
         self,

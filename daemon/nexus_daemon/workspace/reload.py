@@ -1,12 +1,12 @@
-"""Rebuilds of one folder's snapshot: what changed → one rebuild off the loop → swap.
+"""Rebuild one folder's snapshot: what changed → one rebuild off the event loop → swap.
 
 1. A `CoalescingQueue` runs the rebuilds: one at a time, and one more for everything requested meanwhile.
-   `settled()` waits for the rebuild that contains the last request, so a request after an edit sees it.
+   `settled()` waits for the rebuild that contains the last request, so a request after an edit sees the edit.
 2. A rebuild that raises is a bug: it is logged, the old snapshot stays, and the queue continues.
 3. A rebuild has a deadline, and a newer request supersedes it (`disk.deadline`, which also says when a long
    rebuild lets others work). The rebuild after a superseded one cannot be superseded, so constant typing
    still produces a snapshot now and then. A rebuild that ran out of time is not repeated before the next
-   request: the old snapshot stays, and the queue calls `on_overdue`.
+   request: the old snapshot stays, and `on_overdue` is called.
 4. After `cancel()` nothing is swapped in. Waiting callers get an error that says that the folder was removed.
 """
 
@@ -35,7 +35,7 @@ ShowWork = Callable[[], contextlib.AbstractContextManager[object]]
 
 
 class Swap(msgspec.Struct, frozen=True):
-    """A folder has the snapshot `new` instead of `old`, which is None if it is the first one."""
+    """A change of a folder's snapshot from `old` to `new`. `old` is None if `new` is the first one."""
 
     old: Snapshot | None
     new: Snapshot
@@ -43,7 +43,7 @@ class Swap(msgspec.Struct, frozen=True):
 
     @property
     def moves_files(self) -> bool:
-        """Whether the folder reads files elsewhere than before."""
+        """Whether the folder now reads files in other places than before."""
         return self.old is None or self.old.layers.watch != self.new.layers.watch
 
 
@@ -62,11 +62,11 @@ class _Change(msgspec.Struct, frozen=True):
 class Reload:
     """The rebuilds of one folder.
 
-    All callbacks run on the loop. `prepare` gets the old snapshot and the only paths that changed since, or
-    None if any may have. It copies what it needs of the daemon's state and returns a job for `executor`, or
-    the new snapshot if that is at hand. `on_swap` is told of each new snapshot. `on_overdue` reports a
-    rebuild that ran out of time; `stopped` then says why, until a rebuild succeeds. `show_work` returns a
-    context for as long as a thread rebuilds.
+    All callbacks run on the event loop. `prepare` gets the old snapshot and the only paths that changed
+    since, or None if any may have. It copies what it needs of the daemon's state and returns a job for
+    `executor`, or the new snapshot if no work is needed. `on_swap` gets each new snapshot. `on_overdue` is
+    called if a rebuild ran out of time; `stopped` then says why, until a rebuild succeeds. `show_work`
+    returns a context for as long as a thread rebuilds.
     """
 
     def __init__(
@@ -103,9 +103,9 @@ class Reload:
         return self._queue.is_busy
 
     def request(self, reason: str, path: str | None = None) -> None:
-        """Request a rebuild and return at once. Requests before the loop's next turn share one rebuild.
+        """Request a rebuild and return at once. Requests before the event loop's next turn share one rebuild.
 
-        `path` is the only path that changed, as far as this request knows.
+        `path` is the only path that changed, as far as this request knows; None means that any path may have.
         """
         tracing.mark("change", reason=reason)
         paths = None if path is None else frozenset((path,))
@@ -122,7 +122,7 @@ class Reload:
             await self._queue.settled()
 
     def cancel(self) -> None:
-        """Drop all requests; a rebuild under way is not swapped in."""
+        """Drop all requests. A rebuild under way is not swapped in."""
         if self._deadline is not None:
             self._deadline.supersede()
         self._shown.close()

@@ -1,6 +1,6 @@
-"""Writes `.nexus3/` from templates: never follows a link out of the folder, never loses an existing file.
+"""Write `.nexus3/` from templates: never follow a link out of the folder, never lose an existing file.
 
-The permissions of what is created are those that the user's own programs give, by the client's umask.
+New files and directories get the permissions that the user's own programs give, by the client's umask.
 """
 
 import contextlib
@@ -13,18 +13,17 @@ from nexus_context.folder.init import InitPlan
 
 
 class Scaffolded(msgspec.Struct, frozen=True):
-    """Absolute paths of files that were created, and of existing ones that were left alone."""
+    """The absolute paths of files that were created, and of existing files that were left alone."""
 
     created: tuple[str, ...]
     existing: tuple[str, ...]
 
 
 def scaffold(plan: InitPlan, *, overwrite: bool = False, umask: int | None = None) -> Scaffolded:
-    """Write the files of the plan into its directory, which is created if need be.
+    """Write the files of the plan into its directory, which is created if needed.
 
-    `umask` is that of the client; None: that of this process.
-
-    Raises RequestError when the directory is a link, or cannot be created or written.
+    `umask` is that of the client; None means that of this process. Raise RequestError if the directory is a
+    link, or cannot be created or written.
     """
     directory = plan.directory
     created: list[str] = []

@@ -1,4 +1,4 @@
-"""The list of trusted folders in the user's state directory, read and written for `nexus trust`."""
+"""Read and write the list of trusted folders in the user's state directory, for `nexus trust`."""
 
 from collections.abc import Mapping
 
@@ -11,12 +11,17 @@ from nexus_daemon.process.state_files import write_file
 
 
 def read_trusted_folders(environ: Mapping[str, str]) -> tuple[str, ...]:
-    """The folders that the user trusts, by real path. NoStateDirectoryError as `trust_file`."""
+    """Return the real paths of the folders that the user trusts. NoStateDirectoryError if there is no state
+    directory.
+    """
     return trusted_folders(files.read_text(trust_file(environ), limit=files.PROMPT_LIMIT).text)
 
 
 def is_trusted(folder: str, inputs: LoadInputs) -> bool:
-    """Whether the user trusts a folder at this moment, as its client or else the file says. In a thread."""
+    """Whether the user trusts a folder now. The client decides, or else the file of trusted folders.
+
+    Call it in a thread, since it reads the file.
+    """
     if inputs.trusted is not None or inputs.trust_file is None:
         return inputs.trusted is True
     text = files.read_text(inputs.trust_file, limit=files.PROMPT_LIMIT).text
@@ -24,7 +29,9 @@ def is_trusted(folder: str, inputs: LoadInputs) -> bool:
 
 
 def set_trust(environ: Mapping[str, str], folder: str, *, trusted: bool) -> bool:
-    """Trust a folder, or trust it no longer; False if it was so before. OSError if that cannot be written."""
+    """Trust a folder, or stop trusting it. Return False if nothing changed. OSError if the list cannot be
+    written.
+    """
     folders, real = set(read_trusted_folders(environ)), files.real_path(folder)
     if (real in folders) == trusted:
         return False

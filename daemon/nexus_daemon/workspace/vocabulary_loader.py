@@ -1,6 +1,8 @@
-"""Loads the vocabularies that large files wait for: each once, off the loop, after the first diagnostics.
+"""Load the vocabularies that large files wait for: each once, off the event loop, after the first
+diagnostics.
 
-Then the folders that waited are loaded again: how much of the model's window their files take is exact now.
+Then the folders that waited are loaded again, since the share of the model's window that their files take is
+exact now.
 """
 
 import asyncio
@@ -23,7 +25,7 @@ logger = logging.getLogger(__name__)
 
 
 class VocabularyLoader:
-    """The vocabularies that are being loaded. Lives on the event loop; `work` runs a job in a thread.
+    """The vocabularies that are being loaded. Use it on the event loop; `work` runs a job in a thread.
 
     `show_work` returns a context in which clients show what is done.
     """
@@ -41,13 +43,16 @@ class VocabularyLoader:
         self._late: WeakKeyDictionary[Folder, set[str]] = WeakKeyDictionary()
 
     def swapped(self, folder: Folder, swap: Swap) -> None:
-        """Load what a new snapshot waits for, and the vocabulary of its model."""
+        """Load the vocabulary that a new snapshot waits for, and the vocabulary of its model."""
         self.require(folder, swap.new.contents.waits_for)
         get = swap.new.effective.get
         self.load(get_model_limits(get("/provider/model"), get("/models") or {}).encoding)
 
     def require(self, folder: Folder, encoding: str | None) -> None:
-        """Load an encoding that a snapshot of the folder or of one of its agents waits for."""
+        """Load the vocabulary that a snapshot of the folder or of one of its agents waits for.
+
+        If it is loaded already, load the folder again, once.
+        """
         if encoding is None:
             return
         if is_loaded(encoding):
@@ -60,12 +65,14 @@ class VocabularyLoader:
         self.load(encoding)
 
     def load(self, encoding: str) -> None:
-        """Load an encoding, unless that has begun: what a folder costs was told by an estimate."""
+        """Load a vocabulary, unless it is loaded or being loaded. Costs of folders are estimates until
+        then.
+        """
         if not is_loaded(encoding) and encoding not in self._tasks:
             self._tasks[encoding] = asyncio.get_running_loop().create_task(self._load(encoding))
 
     def end(self) -> None:
-        """Cancel every load: the daemon ends."""
+        """Cancel every load, since the daemon ends."""
         for task in self._tasks.values():
             task.cancel()
 

@@ -1,4 +1,4 @@
-"""What every kind of file watch reports, and how it begins and ends."""
+"""Define what every kind of file watch reports, and how it begins and ends."""
 
 from collections.abc import AsyncGenerator, Collection, Iterable
 from typing import Protocol
@@ -11,13 +11,13 @@ Changes = Collection[tuple[int, str]]
 
 
 class DirectoryWatch(Protocol):
-    """A watch of some directories that is in place. Lives on the event loop."""
+    """A watch of some directories that has begun. Use it on the event loop."""
 
     def events(self) -> AsyncGenerator[Changes | None, None]:
         """Yield what happens until the watch ends.
 
-        An empty collection says that the watch works; None that changes were lost, and that the directories
-        may not be watched any more. Raises what ends the watch before its time.
+        An empty collection says that the watch works. None says that changes were lost, and that the
+        directories may not be watched any more. Raises the error that ends the watch before its time.
         """
         ...
 
@@ -26,13 +26,15 @@ class DirectoryWatch(Protocol):
         ...
 
     def end(self) -> None:
-        """End the watch; what it has not reported is lost."""
+        """End the watch. Changes that it has not reported are lost."""
         ...
 
 
 class Watches(Protocol):
-    """A way to watch directories."""
+    """The system's way to watch directories."""
 
     def open(self, directories: Iterable[str]) -> DirectoryWatch:
-        """Watch directories; in a thread, one call at a time. Raises OSError if one cannot be watched."""
+        """Watch directories. Raise OSError if one of them cannot be watched. Call it in a thread, one call at
+        a time.
+        """
         ...

@@ -1,4 +1,4 @@
-"""Why the system does not report every change in a directory, and what the user can do about it."""
+"""Explain why the system does not report every change in a directory, and what the user can do about it."""
 
 import errno
 import os
@@ -19,7 +19,7 @@ _NETWORK = re.compile(
 
 
 class Failure(msgspec.Struct, frozen=True):
-    """Why directories are not watched: `reason` is a clause, `advice` a sentence on what to do, or empty.
+    """Why directories are not watched. `reason` is a clause, `advice` a sentence on what to do, or empty.
 
     `limit` names the system limit that is reached, if that is the reason.
     """
@@ -48,7 +48,9 @@ def explain(error: BaseException) -> Failure:
 
 
 def unlisted(directories: Iterable[str]) -> dict[str, Failure]:
-    """The directories that this user may not list, and which the system therefore does not watch."""
+    """Return the directories that this user may not list, which the system therefore does not watch, with the
+    reason.
+    """
     return {
         directory: Failure(
             f"you may not list the directory {directory}", f"Allow it: `chmod u+r {shlex.quote(directory)}`."
@@ -59,9 +61,9 @@ def unlisted(directories: Iterable[str]) -> dict[str, Failure]:
 
 
 def network_devices() -> dict[int, Failure]:
-    """The devices (`st_dev`) of file systems on which the system does not report every change.
+    """Return the devices (`st_dev`) of file systems on which the system does not report every change.
 
-    On these, another machine or program can change files. Linux only; empty elsewhere.
+    On these, another machine or program can change files. Empty on other systems than Linux.
     """
     try:
         with open("/proc/self/mountinfo", encoding="utf-8", errors="replace") as mounts:
@@ -71,7 +73,9 @@ def network_devices() -> dict[int, Failure]:
 
 
 def network_devices_in(mounts: Iterable[str]) -> dict[int, Failure]:
-    """Like `network_devices`, from lines such as `36 35 0:31 / /mnt rw shared:1 - nfs4 host:/ rw`."""
+    """Find the devices of `network_devices` in lines such as `36 35 0:31 / /mnt rw shared:1 - nfs4 host:/
+    rw`.
+    """
     devices: dict[int, Failure] = {}
     for line in mounts:
         mount_text, separator, filesystem_text = line.partition(" - ")
@@ -84,7 +88,10 @@ def network_devices_in(mounts: Iterable[str]) -> dict[int, Failure]:
 
 
 def network_mounts() -> tuple[str, ...]:
-    """Where network file systems are mounted: reading a directory there may hang. Linux only."""
+    """Return the paths at which network file systems are mounted, since reading a directory there may hang.
+
+    Empty on other systems than Linux.
+    """
     try:
         with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as mounts:
             return network_mounts_in(mounts)
@@ -93,7 +100,7 @@ def network_mounts() -> tuple[str, ...]:
 
 
 def network_mounts_in(mounts: Iterable[str]) -> tuple[str, ...]:
-    """Like `network_mounts`, from lines as in `network_devices_in`."""
+    """Find the mounts of `network_mounts` in lines as in `network_devices_in`."""
     points = []
     for line in mounts:
         mount_text, separator, filesystem_text = line.partition(" - ")
@@ -118,7 +125,7 @@ def _limit(description: str, setting: str, namespaced: str, enough: int) -> Fail
 
 
 def read_sysctl(name: str) -> int | None:
-    """The value of a setting of the Linux kernel; None where there is none."""
+    """Read a setting of the Linux kernel. None if it does not exist or is not a number."""
     try:
         with open(f"/proc/sys/{name.replace('.', '/')}", encoding="ascii") as file:
             return int(file.read())

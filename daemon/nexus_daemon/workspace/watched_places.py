@@ -1,9 +1,9 @@
-"""Which directories to watch for a list of paths, and which of them cannot be watched reliably.
+"""Find the directories to watch for a list of paths, and those that cannot be watched reliably.
 
-1. A path is watched by its directory, else by the nearest existing ancestor of it.
-2. Directories on network file systems are read by a thread of their own. While one hangs, its directories are
-   left out, and everything else is read as before.
-3. All of it blocks: for worker threads.
+1. A path is watched through its directory, or else through the nearest existing ancestor of that.
+2. Directories on network file systems are read by a thread of their own. While a file system hangs, its
+   directories are left out, and everything else is read as before.
+3. All of it blocks: call it in worker threads.
 """
 
 import os
@@ -22,10 +22,9 @@ Identity = tuple[str, int, int]
 
 
 class Look(NamedTuple):
-    """The paths, and their directories as they are now.
+    """The result of a look at the disk: the paths, and their directories as they are now.
 
-    `places` are the directories of the paths, existing or not, each with the directory that is watched for
-    it.
+    `places` maps the directories of the paths, existing or not, to the directories that are watched for them.
     """
 
     paths: frozenset[str] = frozenset()
@@ -37,7 +36,7 @@ class Look(NamedTuple):
     parents: frozenset[str] = frozenset()  # of the paths, at any depth
 
     def directory(self, path: str) -> Identity | None:
-        """The directory that is watched for a path; None if the path is not one of `paths`."""
+        """Return the directory that is watched for a path. None if the path is not one of `paths`."""
         return self.places.get(os.path.dirname(path)) if path in self.paths else None
 
     def is_remote(self, path: str) -> bool:
@@ -53,14 +52,16 @@ NOTHING = Look()
 
 
 class RemotePlaces:
-    """The places of directories on network file systems, read by one thread at a time."""
+    """Reads the places of directories on network file systems, in one thread at a time."""
 
     def __init__(self, executor: Executor) -> None:
         self._executor = executor
         self._reading: Future[tuple[dict[str, Identity], dict[str, Failure]]] | None = None
 
     def read(self, names: set[str]) -> tuple[dict[str, Identity], dict[str, Failure]]:
-        """As `_read_places`; nothing while a file system hangs."""
+        """Return the directories to watch for `names`, and those that cannot be listed. Both empty while a
+        read hangs.
+        """
         if not names or (self._reading is not None and not self._reading.done()):
             return {}, {}
         reading = self._reading = self._reading or self._executor.submit(_read_places, names)
@@ -112,7 +113,7 @@ def _look(paths: frozenset[str], previous_look: Look, remote_places: RemotePlace
 
 
 def timed_look(paths: frozenset[str], previous_look: Look, remote_places: RemotePlaces) -> tuple[Look, float]:
-    """Look, and measure the processor time in seconds."""
+    """Look at the disk. Return the result and the processor time that it took, in seconds."""
     began = time.thread_time()
     return _look(paths, previous_look, remote_places), time.thread_time() - began
 
@@ -127,7 +128,7 @@ def _parents(directories: Iterable[str]) -> frozenset[str]:
 
 
 def covering(names: Iterable[str]) -> dict[str, Identity]:
-    """The directory to watch for each directory: itself, else its nearest existing ancestor."""
+    """Return the directory to watch for each directory: itself, or else its nearest existing ancestor."""
     identities: dict[str, Identity | None] = {}
     covered: dict[str, Identity] = {}
     for name in names:

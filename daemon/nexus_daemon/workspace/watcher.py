@@ -1,4 +1,4 @@
-"""One file watcher for all folders: changes on disk → paths to check again.
+"""Watch files for all folders: changes on disk → paths to check again.
 
 1. It watches directories, not files: an atomic save replaces the file that a watch would hold.
 2. It watches only directories that can hold files that matter, and does not recurse. The nearest existing
@@ -8,18 +8,19 @@
    watched anew.
 4. The new watch is in place before the old one ends, and the old one reports what it has seen. So only two
    kinds of paths are checked again: those that another directory covers now, and texts that changed shortly
-   before somebody needed them.
+   before they began to matter.
 5. All folders, and all subscribers, share one watcher, because the kernel has few instances (128 on a typical
-   Linux). There both watches of an exchange share one instance, too (`inotify`).
-6. What cannot be watched is polled (`polling`). Watching is retried at growing intervals; only the first
-   failure is a warning. A watch gets all its directories or fails: at the system's limit, the previous watch
-   stays and the rest is polled. Network file systems are both watched and polled.
+   Linux). On Linux the old and the new watch share one instance, too (`inotify`).
+6. Directories that cannot be watched are polled (`polling`). Watching is retried at growing intervals; only
+   the first failure is a warning. A watch gets all its directories or fails: at the system's limit, the
+   previous watch stays and the rest is polled. Network file systems are both watched and polled.
 7. A system can lose reports, and some file systems that report too little are not on our list. So watched
    paths are also checked now and then: an unreported change is noticed within about a minute.
 8. If the system says that it lost reports, or more come than are worth collecting, everything is watched
-   anew, and then every path may have changed: one rescan.
+   anew. Then every path may have changed, which leads to one rescan.
 9. `Watcher.freshness` says at any time how reliably changes are noticed (`Freshness`).
-10. Only threads of their own read network file systems. If one hangs, everything else is watched as before.
+10. Network file systems are read only by threads of their own. If one hangs, everything else is watched as
+    before.
 11. While nothing changes, it costs one `stat` for each directory every CHECK_MS.
 """
 
@@ -61,10 +62,11 @@ State = Literal["watched", "polled", "unknown"]
 
 
 class Freshness(msgspec.Struct, frozen=True):
-    """How changes of a set of files are noticed; the least certain file counts.
+    """How changes of a set of files are noticed. The least certain file decides.
 
-    `watched`: the system reports changes. `polled`: Nexus checks every `every` seconds. `unknown`: changes
-    after `since` (`time.time()`) may be unnoticed. `reasons` are clauses that say why files are not watched.
+    `watched` means that the system reports changes. `polled` means that Nexus checks every `every` seconds.
+    `unknown` means that changes after `since` (`time.time()`) may be unnoticed. `reasons` are clauses that
+    say why files are not watched.
     """
 
     state: State
@@ -74,12 +76,12 @@ class Freshness(msgspec.Struct, frozen=True):
 
 
 class Subscriber(NamedTuple):
-    """One kind of paths, and what to call on the loop when some of them change.
+    """One kind of paths, and the callbacks when some of them change, which run on the event loop.
 
     `list_paths` returns every path, existing or not, that matters now. `changed` gets the paths that may have
-    changed, also others than those listed, or None if any path may have. `reread` gets paths in watched
-    directories that changed before `list_paths` had them: only their text can differ. Without `reread`,
-    `changed` gets every path once when it is watched.
+    changed, perhaps with others than those listed, or None if any path may have. `reread` gets paths in
+    watched directories that changed before `list_paths` had them: only their text can differ. Without
+    `reread`, `changed` gets every path once when it is watched.
     """
 
     list_paths: Callable[[], Iterable[str]]
@@ -88,7 +90,7 @@ class Subscriber(NamedTuple):
 
 
 class Watcher:
-    """Watches directories for all folders. Lives on the event loop; reads the disk in `executor`.
+    """Watches directories for all folders. Use it on the event loop; it reads the disk in `executor`.
 
     It calls `report` when `failure` is set or cleared.
     """
@@ -137,7 +139,7 @@ class Watcher:
         self._asked.set()
 
     def freshness(self, paths: Iterable[str]) -> Freshness:
-        """Tell how changes of these paths are noticed now."""
+        """Return how changes of these paths are noticed now."""
         since: list[float] = []
         reasons: dict[str, None] = {}
         pollers: set[Poller] = set()
@@ -177,7 +179,9 @@ class Watcher:
 
     @property
     def watched(self) -> tuple[frozenset[str], ...]:
-        """The directories of each watch that has not ended: the oldest watch first, the one in force last."""
+        """Return the directories of each watch that has not ended: the oldest watch first, the one in force
+        last.
+        """
         return tuple(frozenset(path for path, *_ in watch.directories) for watch in self._watches.values())
 
     async def close(self) -> None:
@@ -443,7 +447,7 @@ class _Watch:
 
 
 def new_watches() -> Watches:
-    """The system's way to watch directories; in a worker thread, as its import is too slow for the loop."""
+    """Return the system's way to watch directories. Call it in a worker thread, since its import is slow."""
     if sys.platform == "linux":
         with contextlib.suppress(AttributeError):  # a C library without inotify
             return workspace.inotify.Inotify()

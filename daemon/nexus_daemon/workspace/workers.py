@@ -1,4 +1,4 @@
-"""The worker threads of one daemon: slow work leaves the event loop for them."""
+"""Run slow work of one daemon in worker threads, off the event loop."""
 
 import asyncio
 import contextlib
@@ -25,11 +25,11 @@ T = TypeVar("T")
 
 
 class Workers:
-    """Threads for requests and for loads (`loads`). Lives on the event loop.
+    """The threads for requests and for loads (`loads`). Use it on the event loop.
 
-    `requests` are fair to windows and folders (`fair_threads`), and so is `run`; `executor` is for the few
-    jobs of the daemon itself.
-    `on_vocabulary` is called after work that loaded a vocabulary: estimates are exact from then on.
+    `requests` shares its threads fairly among windows and folders (`fair_threads`), and `run` uses it.
+    `executor` is for the few jobs of the daemon itself. `on_vocabulary` is called after work that loaded a
+    vocabulary, since estimates are exact from then on.
     """
 
     def __init__(self, on_vocabulary: Callable[[], None]) -> None:
@@ -42,17 +42,19 @@ class Workers:
         self._jobs: set[asyncio.Future[Any]] = set()
 
     async def run(self, job: Callable[..., T], /, *args: Any, **kwargs: Any) -> T:
-        """Run `job` in a worker thread; when cancelled, end when the thread has ended.
+        """Run `job` in a worker thread and return its result. If cancelled, wait until the thread has ended.
 
-        It runs in a copy of the caller's context: what it logs concerns the same client. A lock that is held
-        around it stays held while the thread is still at work.
+        The job runs in a copy of the caller's context, so its log records go to the same client. A lock that
+        is held around the call stays held while the thread still works.
         """
         with self.counting():
             carried = tracing.carry(partial(job, *args, **kwargs), "worker")
             return await self.result_of(self.requests.submit(carried))
 
     async def read(self, job: Callable[..., T], /, *args: Any, **kwargs: Any) -> T:
-        """As `run`, for a job that changes nothing: after a cancellation it ends soon (`cancellation`)."""
+        """Run a job that changes nothing, as `run` does. After a cancellation the job ends soon
+        (`cancellation`).
+        """
         cancelled = threading.Event()
         with self.counting():
             carried = tracing.carry(partial(_read, cancelled, partial(job, *args, **kwargs)), "worker")
@@ -60,13 +62,13 @@ class Workers:
             return await self.result_of(pending, cancelled)
 
     async def load(self, job: Callable[[], T]) -> T:
-        """As `run`, for a job that loads a folder's files; at most one runs for a folder."""
+        """Run a job that loads a folder's files, as `run` does. At most one runs for a folder."""
         with self.counting():
             return await self.result_of(self.loads.submit(tracing.carry(job, "load")))
 
     @contextlib.contextmanager
     def counting(self) -> Iterator[None]:
-        """Call `on_vocabulary` at the end of the block if a vocabulary was loaded meanwhile."""
+        """Call `on_vocabulary` at the end of the block if a vocabulary was loaded during it."""
         previous_encodings = loaded_encodings()
         try:
             yield
@@ -75,7 +77,9 @@ class Workers:
                 self._on_vocabulary()
 
     async def result_of(self, pending: Future[T], cancelled_event: threading.Event | None = None) -> T:
-        """The result of a thread's job; when cancelled, set the event and end when the thread has ended."""
+        """Return the result of a job in a thread. If cancelled, set `cancelled_event` and wait until the
+        thread has ended.
+        """
         future = asyncio.wrap_future(pending)
         self._jobs.add(future)
         future.add_done_callback(self._jobs.discard)
@@ -95,12 +99,12 @@ class Workers:
         return future.result()
 
     def cancel_jobs(self) -> None:
-        """Cancel every job that is waited for."""
+        """Cancel every job that a caller waits for."""
         for job in self._jobs:
             job.cancel()
 
     def close(self) -> None:
-        """End the threads; one that hangs on a file system is not waited for."""
+        """End the threads, without waiting for one that hangs on a file system."""
         self.executor.shutdown(wait=False, cancel_futures=True)
         self.loads.shutdown(wait=False, cancel_futures=True)
 
