@@ -1,4 +1,4 @@
-"""The live agents of a folder, and previews of agents that are not running."""
+"""Run the live agents of a folder, and preview agents that are not running."""
 
 from typing import TYPE_CHECKING
 

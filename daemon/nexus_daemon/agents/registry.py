@@ -176,7 +176,8 @@ class AgentRegistry:
         """Raise RequestError with the code agent-message if the live agent `source` may not write to
         `target`.
 
-        A name that is no live agent may write to any name, and any agent but a worker may write to it.
+        A source that is not a live agent may write to any name. A target that is not a live agent may be
+        written to by every agent that is not a worker.
         """
         sender = self.find(source)
         if sender is not None and (sender.role == "worker" or target in self._live or target == MAIN):

@@ -1,4 +1,4 @@
-"""The `nexus/*` requests: find the folder, wait for its snapshot, do the work in a thread.
+"""Answer the `nexus/*` requests: find the folder, wait for its snapshot, do the work in a thread.
 
 1. Each method group has a module of its name: `nexus/session/append` is `session.append`.
 2. A handler takes the session's lock before its first wait, so requests about a session are answered in the

@@ -1,4 +1,4 @@
-"""`nexus/agent/*`: agents and the messages between them.
+"""Answer `nexus/agent/*`: agents and the messages between them.
 
 Agents and messages are as durable as turns: when the reply arrives, they are on the disk.
 """

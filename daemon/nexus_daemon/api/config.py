@@ -1,4 +1,4 @@
-"""`nexus/config/effective`: the settings in force, and which layers set them."""
+"""Answer `nexus/config/effective`: the settings in force, and which layers set them."""
 
 from typing import TYPE_CHECKING
 

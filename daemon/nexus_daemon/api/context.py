@@ -1,4 +1,4 @@
-"""`nexus/context/*`: what the model will see, what it costs, and why."""
+"""Answer `nexus/context/*`: what the model will see, what it costs, and why."""
 
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
@@ -26,17 +26,18 @@ T = TypeVar("T")
 
 
 async def assemble(client: "Connection", params: protocol.AssembleParams) -> protocol.AssembledContext:
-    """One chat turn, ready to send: prompt, history, message, tools and parameters, every token with its row.
+    """Assemble a chat turn, ready to send: prompt, history, message, tools, parameters; every token has its
+    row.
 
     The request leaves the conversation unchanged, with one exception: a turn that reaches the compaction
     threshold compacts it first. A turn is a request with a `message`, or one after a tool's result with a
-    `format` that has a body. A request that sets the reserve or the strategy is not a turn, nor is one that
-    sets another model or `maxContextTokens` than the conversation's. After a compaction that did not help,
-    none follows until a turn was below the threshold; after an undone compaction, none follows until one is
-    requested.
+    `format` that has a body. A request that sets the reserve or the strategy is not a turn. Nor is a request
+    that sets another model or `maxContextTokens` than the conversation's. After a compaction that did not
+    help, none follows until a turn was below the threshold; after an undone compaction, none follows until
+    one is requested.
 
-    Where the settings leave the model to the editor (`provider.name`), a request with a `message` that names
-    a model picks it for the conversation, with `maxContextTokens` and the tools that it offers, as
+    If the settings leave the model to the editor (`provider.name`), a request with a `message` that names a
+    model picks it for the conversation, with `maxContextTokens` and the tools that it offers, as
     `nexus/model/pick` does. From then on it applies to requests that name no model, and to all figures.
 
     The summary is written as by `nexus/session/compact`. A client's model has half a minute to write it; the
@@ -48,17 +49,16 @@ async def assemble(client: "Connection", params: protocol.AssembleParams) -> pro
     of `memory.knowledge` that match the message. Memory takes only the room that is left, and is dropped
     first.
 
-    Besides the time, the turn states the git branch of the folder (`context.git`) and, if the client trusts
-    the folder, the changed files, provided that git answers at once.
+    Besides the time, the turn states the git branch of the folder (`context.git`). If the client trusts the
+    folder and git answers at once, it also states the changed files.
 
     With a `format` the result has the `request` to send: the body of `POST /v1/chat/completions`,
-    `/v1/responses`, `/v1/messages` or `/v1beta/models/MODEL:generateContent`. Everything that it holds
-    differently from the history is one of `metadata.repairs`, every parameter that it leaves out one of
-    `metadata.unsent`. A provider's own reasoning and compactions in the history come back to it as they were
-    (docs/library.md).
+    `/v1/responses`, `/v1/messages` or `/v1beta/models/MODEL:generateContent`. `metadata.repairs` lists each
+    difference between the body and the history, `metadata.unsent` each parameter that the body leaves out. A
+    provider's own reasoning and compactions in the history are sent back to it unchanged (docs/library.md).
 
-    Whatever does not fit is cut from the history for this request. An unknown format, a parameter that does
-    not exist or is out of range, and a body that would not fit the model are errors.
+    If the history does not fit, it is cut for this request. An unknown format, a parameter that does not
+    exist or is out of range, and a body that would not fit the model are errors.
 
     With `dryRun` no conversation changes: the result is what a turn would get, before a compaction that is
     due, with an `explanation` of its parts. It may be for an agent that is not started, or for messages that
@@ -72,7 +72,7 @@ async def assemble(client: "Connection", params: protocol.AssembleParams) -> pro
 
 
 async def usage(client: "Connection", params: protocol.UsageParams) -> protocol.TokenUsage:
-    """What the next request of a conversation costs, before its own message and tools.
+    """Return what the next request of a conversation costs, before its own message and tools.
 
     With `nextTurn` the figure covers everything that a turn of `nexus/context/assemble` would send, except
     the user's message and the passages that match it: tools, time, git state, memory and the editor's
@@ -80,7 +80,8 @@ async def usage(client: "Connection", params: protocol.UsageParams) -> protocol.
     turn apply.
 
     With `assistant` it is what the folder's files cost in each request of that program, by the profile of
-    `nexus/assistant/context`; its own system prompt and tools are not part of it.
+    `nexus/assistant/context`. The program's own system prompt and tools are included if Nexus knows their
+    size.
     """
     if params.assistant is not None:
         _refuse_agent(params.agent)
@@ -95,7 +96,7 @@ async def usage(client: "Connection", params: protocol.UsageParams) -> protocol.
 
 
 async def preview(client: "Connection", params: protocol.PreviewParams) -> protocol.Preview:
-    """The system prompt as the model sees it, with the source of every part.
+    """Return the system prompt as the model sees it, with the source of every part.
 
     `agent` selects a live agent. `viewAs` describes an agent that is not started; if it could not be started,
     the error is that of `nexus/agent/spawn`. `assistant` selects another program: the preview then has the
@@ -113,7 +114,7 @@ async def preview(client: "Connection", params: protocol.PreviewParams) -> proto
 
 
 async def layers(client: "Connection", params: protocol.LayersParams) -> protocol.LayersResult:
-    """The layers and files of a folder or agent directory, what was skipped and why, and all problems.
+    """Return the layers and files of a folder or agent directory, what was skipped and why, and all problems.
 
     With `assistant` they are the files that this program reads, by scope.
     """
@@ -158,7 +159,9 @@ def _locator(client: "Connection", snapshot: Snapshot) -> Locator:
 
 
 def build_preview(snapshot: Snapshot, locate: Locator, now: datetime) -> protocol.Preview:
-    """The prompt that a request would send now, with the date if the settings ask for it."""
+    """Build the preview of the prompt that a request would send now, with the date if the settings ask for
+    it.
+    """
     prompt = prompt_for(snapshot, now=now)
     _, counter = model_of(snapshot, None)
     fragments = prompt_sources.fragments_of(prompt, snapshot, locate, counter)

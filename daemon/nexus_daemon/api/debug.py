@@ -1,4 +1,4 @@
-"""`nexus/debug/*`: record what the daemon does."""
+"""Answer `nexus/debug/*`: record what the daemon does."""
 
 import asyncio
 from typing import TYPE_CHECKING
@@ -16,7 +16,7 @@ LONGEST_S = 600.0
 
 
 async def trace(client: "Connection", params: protocol.TraceParams) -> protocol.TraceResult:
-    """Record the spans of all requests, reloads and threads of this process for a while."""
+    """Record what all requests, reloads and threads of this process do for `seconds`, as a trace."""
     if not 0 < params.seconds <= LONGEST_S:
         raise RequestError(f"A trace takes up to {LONGEST_S:g} seconds.", code="bad-option")
     try:

@@ -1,4 +1,4 @@
-"""`nexus/event/*`: the event bus. It is in memory only and ends with the daemon."""
+"""Answer `nexus/event/*`: the event bus. It is in memory only and ends with the daemon."""
 
 import re
 from typing import TYPE_CHECKING

@@ -171,7 +171,7 @@ async def fork(client: "Connection", params: protocol.ForkParams) -> protocol.Se
 
 
 async def rename(client: "Connection", params: protocol.RenameParams) -> protocol.SessionPlace:
-    """Rename a conversation; nothing else about it changes."""
+    """Rename a conversation. Nothing else about it changes."""
     async with using(client, params) as scope:
         session = await client.work(scope.ledger.rename, params.session, params.to)
         scope.conversation.forget()
@@ -219,7 +219,7 @@ async def compact(client: "Connection", params: protocol.CompactParams) -> proto
 
 
 async def undo_compaction(client: "Connection", params: protocol.UndoParams) -> protocol.UndoResult:
-    """Restore the messages that a compaction replaced; later messages stay."""
+    """Restore the messages that a compaction replaced. Later messages stay."""
     async with using(client, params) as scope:
         token_usage = await client.work(operations.undo_compaction, scope, params.compaction)
     return protocol.UndoResult(session=params.session, usage=token_usage)

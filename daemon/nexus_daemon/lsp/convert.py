@@ -157,13 +157,16 @@ class Texts(NamedTuple):
 class Locator:
     """Converts positions in one snapshot's files for a client.
 
-    The first few positions in a file are counted; for more, a line index is built and stored.
+    The first few positions in a file are counted without an index; for more, a line index is built and
+    stored.
     """
 
     def __init__(
         self, snapshot: HasTexts, encoding: str, unsaved: Mapping[str, str] = MappingProxyType({})
     ) -> None:
-        """`unsaved` are the texts as the client has them: one may keep the byte order mark, and count it."""
+        """`unsaved` has the client's texts by path. A text may begin with a byte order mark, which counts as
+        a character.
+        """
         self._texts = snapshot.texts
         self._encoding = encoding
         self._unsaved = unsaved
@@ -172,7 +175,7 @@ class Locator:
         self._other: tuple[str, LineIndex] | None = None
 
     def beside(self, texts: Mapping[str, str]) -> "Locator":
-        """Return a locator with more files; the snapshot's own texts take precedence."""
+        """Return a locator that also knows `texts`. The snapshot's own texts take precedence."""
         return Locator(Texts(ChainMap(dict(self._texts), dict(texts))), self._encoding, self._unsaved)
 
     def uri(self, path: str) -> str:

@@ -579,8 +579,9 @@ class NexusServer:
         handlers[name] = handler
 
     def notify(self, method: str, params: Any = None) -> None:
-        """Send a notification. `params` are a struct, JSON values or an lsprotocol object. Any thread may
-        call it.
+        """Send a notification. Any thread may call it.
+
+        `params` are a struct, JSON values or an lsprotocol object.
         """
         self.protocol.notify(method, params)
 

@@ -81,7 +81,7 @@ class OpenDocuments:
         return sorted(documents, key=lambda document: -document.edited)
 
     def open(self, item: TextDocumentItem) -> Document:
-        """Add a document, replacing one with the same URI."""
+        """Add a document, and replace one with the same URI."""
         self._forget(item.uri)
         path = convert.uri_to_path(item.uri)
         real = None if path is None else os.path.realpath(path)

@@ -39,7 +39,7 @@ NAMES = {
 
 
 class RpcError(NexusError):
-    """A JSON-RPC error reply; a handler may raise it when no other exception fits."""
+    """A JSON-RPC error reply. A handler may raise it if no other exception fits."""
 
     def __init__(self, code: int, message: str, data: Any = None) -> None:
         super().__init__(message)

@@ -1,7 +1,8 @@
-"""Read and write pipes and sockets without blocking the loop and without copying.
+"""Read and write pipes and sockets without blocking the event loop and without copying.
 
-asyncio's own pipe transports return what they read in new pieces, which must be joined again, and copy what
-the pipe does not take at once: for a message of two megabytes, either costs as much time as the pipe itself.
+asyncio's own pipe transports return what they read in new pieces, which must be joined again. They copy bytes
+that the pipe does not take at once. For a message of two megabytes, either costs as much time as the pipe
+itself.
 """
 
 import asyncio

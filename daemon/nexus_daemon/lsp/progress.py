@@ -45,7 +45,7 @@ class ProgressParams(msgspec.Struct, frozen=True):
 
 
 class WorkProgress:
-    """One piece of work, which begins when this is created. It is shown if it takes long. Use it on the event
+    """One piece of work, which begins when this is created and is shown if it takes long. Use it on the event
     loop.
     """
 

@@ -275,7 +275,7 @@ class FolderServers:
         return await self.view(folder, snapshot, name)
 
     async def stop(self, folder: Folder, snapshot: Snapshot, name: str) -> ServerView:
-        """End a server for all folders that share it."""
+        """End a server, also for all other folders that share it."""
         view = await self.view(folder, snapshot, name)
         if view.launch is not None:
             await self._end(view.key)

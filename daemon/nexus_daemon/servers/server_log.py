@@ -40,7 +40,7 @@ def log_path(environ: Mapping[str, str], launch_hash: str) -> str:
 
 
 class ServerLog:
-    """The log of one server. It writes each line at once. `secrets` are values that must not be in it."""
+    """The log of one server, which writes each line at once. `secrets` are values that must not be in it."""
 
     def __init__(self, path: str, secrets: Iterable[str]) -> None:
         self.path = path

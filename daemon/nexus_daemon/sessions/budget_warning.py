@@ -11,8 +11,9 @@ THRESHOLDS = (75, 90, 95)
 def budget_warning(
     conversation: Conversation, folder: str, usage: protocol.TokenUsage, *, percent: float
 ) -> lsp_types.ShowMessageParams | None:
-    """Return the warning to show at `percent` of the budget. None if the user had it. `folder` is a name for
-    people.
+    """Return the warning to show at `percent` of the budget. None if the user has had it.
+
+    `folder` is a name for people.
     """
     threshold = threshold_at(percent)
     if threshold <= (conversation.warned or 0):

@@ -349,8 +349,9 @@ class FolderLedger:
         return FolderLedger(self._writer, self.store, self.workspace, by=client, since=since)
 
     def for_agents(self, agents: tuple[str, ...]) -> "FolderLedger":
-        """Return the same ledger, for writes in the name of an agent: the first of `agents`. Those above it
-        follow.
+        """Return the same ledger, for writes in the name of an agent: the first of `agents`.
+
+        The other names are the agents above it.
         """
         return FolderLedger(
             self._writer, self.store, self.workspace, by=self._by, since=self._since, agents=agents
@@ -381,7 +382,7 @@ class FolderLedger:
         return self._writer.options.get(self.workspace, session)
 
     def session_options(self, session: str | None) -> "SessionOptions | None":
-        """Return a conversation's own options; for the name None, the options of the workspace."""
+        """Return a conversation's own options. For the name None, return the options of the workspace."""
         return self._writer.options.get_exact(self.workspace, session)
 
     def correction(self, family: str) -> "Correction":
@@ -452,7 +453,9 @@ class FolderLedger:
         return self._mark(session, "undone", lambda: self.store.undo(self.workspace, session, compaction))
 
     def render_anew(self, session: str) -> None:
-        """Make the next request of a conversation begin with the system prompt and tools of then."""
+        """Make the next request of a conversation begin with the current system prompt and tools, not the
+        earlier ones.
+        """
         self._write(lambda: self.store.render_anew(self.workspace, session))
         self._writer.on_options(self.workspace)  # usages are others now
 

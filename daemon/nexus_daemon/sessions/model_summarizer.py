@@ -63,7 +63,7 @@ async def has_model(scope: SessionScope) -> bool:
 
 
 async def summarize(scope: SessionScope, task: SummaryTask, *, seconds: float) -> "Written":
-    """Write the summary. The model has `seconds` for it. CompactionError if no summarizer can write it."""
+    """Write the summary, for which the model has `seconds`. CompactionError if no summarizer can write it."""
     target, embedded = await _find_target(scope), _Embedded(scope, task)
     model: _EditorModel | _ProviderModel = (
         _EditorModel(scope, task, seconds) if target is None else _ProviderModel(scope, task, target, seconds)

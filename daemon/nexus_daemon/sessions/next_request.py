@@ -55,8 +55,8 @@ _EXPECTED = (
 def choice_of(
     conversation: Conversation, ledger: FolderLedger | None, agent: "Agent | None" = None
 ) -> ModelChoice | None:
-    """Return the picked model of the conversation. None if the snapshot's own model applies. No disk is
-    read.
+    """Return the picked model of the conversation, without reading the disk. None if the snapshot's own model
+    applies.
     """
     if ledger is None:
         return None
@@ -89,7 +89,9 @@ def snapshot_for_turn(scope: "SessionScope", options: Options) -> Snapshot:
 
 
 def options_beside(snapshot: Snapshot, conversation: Conversation, ledger: FolderLedger | None) -> Options:
-    """Return the options that each request of the conversation sends beside the messages, as the last did."""
+    """Return the options that each request of the conversation sends beside the messages, taken from the last
+    one.
+    """
     options = None if ledger is None else ledger.options(conversation.session)
     if options is None or not leaves_model_to_editor(snapshot.effective):
         return Options()

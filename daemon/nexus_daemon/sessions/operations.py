@@ -107,7 +107,7 @@ def _turn_id(ledger: "FolderLedger", session: str, number: int) -> str:
 
 
 def render_anew(scope: SessionScope) -> protocol.TokenUsage:
-    """Make the next request begin with the system prompt and the tools as they are then."""
+    """Make the next request begin with the current system prompt and tools, and return the usage."""
     scope.ledger.render_anew(scope.conversation.session)
     scope.conversation.drop_proposals()
     return usage.read_usage(scope)

@@ -34,7 +34,7 @@ class OptionsCache:
         return options.get(session) or options.get(None)
 
     def get_exact(self, workspace: str, session: str | None) -> "SessionOptions | None":
-        """Return a session's own options; for the name None, the options of the workspace."""
+        """Return a session's own options. For the name None, return the options of the workspace."""
         return self._options.get(workspace, {}).get(session)
 
     def put(self, workspace: str, session: str, options: "SessionOptions", *, exists: bool) -> None:

@@ -91,7 +91,7 @@ class SessionScope(msgspec.Struct, frozen=True, kw_only=True):
         sync.follow(self.conversation, self.ledger, self.snapshot, tokens=tokens)
 
     def follow_to_compact(self) -> None:
-        """Read as much of the history as a compaction looks at."""
+        """Read as much of the history as a compaction needs."""
         tokens = sync.tokens_to_compact(self.snapshot)
         sync.follow(self.conversation, self.ledger, self.snapshot, tokens=tokens)
 

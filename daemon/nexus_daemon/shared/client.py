@@ -112,7 +112,7 @@ def is_running(place: Place) -> bool:
 
 
 def try_lock(descriptor: int, *, is_exclusive: bool) -> bool:
-    """Lock an open file until it is closed; False if another process has locked it."""
+    """Lock an open file until it is closed. Return False if another process has locked it."""
     try:
         if os.name == "nt":
             import msvcrt

@@ -65,7 +65,7 @@ def run(run_command: "RunCommand") -> int:
 
 
 def run_at(path: str) -> int:
-    """Serve at a Unix socket until SIGTERM or Ctrl-C. Return the exit code. OSError if it cannot listen
+    """Serve at a Unix socket until SIGTERM or Ctrl-C, and return the exit code. OSError if it cannot listen
     there.
     """
     from nexus_daemon.shared.listener import serve

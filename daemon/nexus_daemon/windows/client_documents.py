@@ -99,9 +99,7 @@ class ClientDocuments:
                 self._daemon.remove_folder(self._client, folder.uri)
 
     def adopt(self) -> None:
-        """Start to check open documents that no folder reads any more, and stop for those that a folder reads
-        again.
-        """
+        """Start to check the open documents that no folder reads."""
         for document in self._documents:
             if document.path is not None:
                 self._adopt(document.path)

@@ -235,7 +235,9 @@ class Connection:
     def swap_agent(
         self, folder: "Folder", agent: str, snapshot: "Snapshot | None", overlays: Mapping[str, str]
     ) -> None:
-        """Publish the diagnostics of an agent's new snapshot. None means that the agent has ended."""
+        """Publish the diagnostics of an agent's new snapshot. None means that the agent or its folder is
+        gone.
+        """
         if self._is_silent:
             return
         findings = None if snapshot is None else without_programs(snapshot, overlays)

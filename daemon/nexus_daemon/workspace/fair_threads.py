@@ -24,7 +24,10 @@ MOST_OF_FOLDER = 4
 
 
 class WorkOwner(NamedTuple):
-    """The window and folder that work belongs to. Both are None for work without an owner."""
+    """The window and folder that work belongs to. `folder` is None for work that belongs to no folder.
+
+    Both are None for work without an owner.
+    """
 
     window: object = None
     folder: str | None = None

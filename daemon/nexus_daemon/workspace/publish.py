@@ -3,8 +3,8 @@ client.
 
 1. A file's diagnostics are those of the innermost folder that contains it and reads it. Findings of other
    folders about it are not published. For a file outside all folders, they are the union over the folders
-   that read it. Each diagnostic is shown once. If several folders say something about one place, each is
-   shown with its own name.
+   that read it. If several of these report the same code at the same place, only the first one's diagnostic
+   is published.
 2. An open document is published again for every version of it, so that a client never shows the diagnostics
    of an older text. It is published once for every opening, also without problems, since a client forgets
    what it showed of a document that it closes. Any other file is published only when its diagnostics changed.
@@ -88,7 +88,9 @@ class Client(Protocol):
     def swap_agent(
         self, folder: "Folder", agent: str, snapshot: "Snapshot | None", overlays: Mapping[str, str]
     ) -> None:
-        """Publish the diagnostics of an agent's new snapshot. None means that the agent has ended."""
+        """Publish the diagnostics of an agent's new snapshot. None means that the agent or its folder is
+        gone.
+        """
         ...
 
     def show_work(self, title: str, /) -> AbstractContextManager[object]:
@@ -112,7 +114,7 @@ class Documents(Protocol):
     """The documents of a client. `windows.client_documents.ClientDocuments` implements it."""
 
     def adopt(self) -> None:
-        """Check open documents that no folder reads any more, or stop checking them."""
+        """Start to check the open documents that no folder reads."""
         ...
 
 

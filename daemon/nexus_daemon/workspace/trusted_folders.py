@@ -29,8 +29,9 @@ def is_trusted(folder: str, inputs: LoadInputs) -> bool:
 
 
 def set_trust(environ: Mapping[str, str], folder: str, *, trusted: bool) -> bool:
-    """Trust a folder, or stop trusting it. Return False if nothing changed. OSError if the list cannot be
-    written.
+    """Trust a folder, or stop trusting it. Return False if nothing changed.
+
+    OSError if the list cannot be written.
     """
     folders, real = set(read_trusted_folders(environ)), files.real_path(folder)
     if (real in folders) == trusted:

@@ -34,7 +34,8 @@ class Watches(Protocol):
     """The system's way to watch directories."""
 
     def open(self, directories: Iterable[str]) -> DirectoryWatch:
-        """Watch directories. Raise OSError if one of them cannot be watched. Call it in a thread, one call at
-        a time.
+        """Watch directories. Raise OSError if one of them cannot be watched.
+
+        Call it in a thread, one call at a time.
         """
         ...

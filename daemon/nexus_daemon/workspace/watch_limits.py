@@ -30,7 +30,7 @@ class Failure(msgspec.Struct, frozen=True):
 
 
 def explain(error: BaseException) -> Failure:
-    """Explain why a watch failed; if a limit is reached, name it."""
+    """Explain why a watch failed, and name the system limit if one is reached."""
     number = getattr(error, "errno", None)
     if number is None and (match := _OS_ERROR.search(str(error))):
         number = int(match[1])

@@ -129,7 +129,7 @@ class Watcher:
         self._watches: dict[asyncio.Task[None], _Watch] = {}  # oldest first
 
     def start(self) -> None:
-        """Begin watching; later calls do nothing."""
+        """Begin watching. Later calls do nothing."""
         if self._task is None:
             self._asked.set()
             self._task = asyncio.get_running_loop().create_task(self._run())

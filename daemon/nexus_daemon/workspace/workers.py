@@ -62,7 +62,10 @@ class Workers:
             return await self.result_of(pending, cancelled)
 
     async def load(self, job: Callable[[], T]) -> T:
-        """Run a job that loads a folder's files, as `run` does. At most one runs for a folder."""
+        """Run a job that loads a folder's files, as `run` does, in the threads for loads.
+
+        The caller runs at most one at a time for a folder.
+        """
         with self.counting():
             return await self.result_of(self.loads.submit(tracing.carry(job, "load")))
 

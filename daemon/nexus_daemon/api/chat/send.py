@@ -32,9 +32,10 @@ NOT_RUN = "Not run: the turn has reached its limit ({limit}). The user can send 
 async def send(client: "Connection", params: ChatSendParams) -> ChatSendResult:
     """Take one turn with the model of the configured provider (`provider`), and record it step by step.
 
-    The answer is streamed to `partialResultToken`. Calls of the model are run here: tools of MCP servers once
-    the user has allowed each (`nexus/tool/approve`). What the model wrote is recorded also if the turn fails
-    or is cancelled; a request that the provider refuses as too long is compacted further and sent once more.
+    The answer is streamed to `partialResultToken`. The daemon runs the calls of the model. A tool of an MCP
+    server runs once the user has allowed it (`nexus/tool/approve`). What the model wrote is recorded even if
+    the turn fails or is cancelled. A request that the provider refuses as too long is compacted further and
+    sent once more.
 
     One turn of a conversation runs at a time. If another window appends to it meanwhile, the turn goes on in
     a fork.

@@ -51,7 +51,7 @@ class Question(NamedTuple):
         return path in self.scene.disk.overlays or file_stamp(path) is not None
 
     def shorten(self, path: str) -> str:
-        """Return a path as people write it: relative to the folder or the home directory."""
+        """Return a path as people write it: relative to the folder, or with `~` for the home directory."""
         return short_path(path, self.document.folder, self.document.user_home)
 
     def readers(self) -> list[SettingsReader]:
@@ -63,7 +63,7 @@ class Question(NamedTuple):
         return list(settings_readers(self.document.path, self.scene.disk, self.scene.surroundings))
 
     def use_of(self, profile: Profile) -> AssistantUse:
-        """Return the use that a program makes of the document, by its path or its real path."""
+        """Return how a program uses the document, which is found by its path or its real path."""
         uses, path = file_uses(profile), self.document.path
         return uses.get(path) or uses.get(self.scene.disk.real(path), UNREAD)
 

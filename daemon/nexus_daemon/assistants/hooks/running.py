@@ -15,10 +15,10 @@ SILENT_S = 12 * 3600.0  # after which a session counts as ended: its program was
 
 
 class RunningSession(msgspec.Struct, frozen=True):
-    """A session that runs. Times are seconds since 1970. It waits for the user after the end of a turn.
+    """A session of an assistant that runs. Times are seconds since 1970.
 
-    `process` is the id of the program's process, if it is known. Once that process has ended, the session has
-    ended, too.
+    After the end of a turn its state is that it waits for the user. `process` is the id of the program's
+    process, if it is known. Once that process has ended, the session has ended, too.
     """
 
     assistant: str

@@ -40,7 +40,7 @@ LINE = re.compile(
 
 
 class Entry(msgspec.Struct, frozen=True):
-    """A record on its way to the file: nothing in it can change or keeps objects alive."""
+    """A record on its way to the file. It is immutable, and keeps no other objects alive."""
 
     created: float  # seconds since 1970
     level: str

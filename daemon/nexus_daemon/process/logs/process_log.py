@@ -181,11 +181,10 @@ def apply_levels() -> None:
 def logging_process(
     role: str, concerned: Concerned, *others: logging.Handler, to_stderr: bool = True
 ) -> Iterator[None]:
-    """Log what this process does during the block. `role` names the kind of the process. Use it on the event
-    loop.
+    """Log what this process does during the block. Use it on the event loop.
 
-    `concerned` returns the number of the connection that the running code works for. The handlers `others`
-    get all records.
+    `role` names the kind of the process. `concerned` returns the number of the connection that the running
+    code works for. The handlers `others` get all records.
     """
     stderr = (StderrHandler(),) if to_stderr else ()
     handlers = (FileHandler(role, os.environ, concerned), *stderr, *others)

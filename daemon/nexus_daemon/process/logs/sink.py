@@ -61,8 +61,9 @@ class Sink(Generic[Item]):
                 _thread.start_new_thread(self._run, ())
 
     def close(self, timeout_s: float) -> bool:
-        """Write the items that wait, for at most this time. Return False if some are left. Later items are
-        lost.
+        """Write the items that wait, for at most `timeout_s`. Return False if some are left.
+
+        Items that are put later are lost.
         """
         self._ending.set()
         if not self._is_started:

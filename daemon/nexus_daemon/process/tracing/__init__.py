@@ -149,9 +149,7 @@ def now() -> int | None:
 
 
 def within(parent: Span | None) -> "_Within | _Nothing":
-    """Make `parent` the parent of the spans in the block. The block does not end it. With None, do
-    nothing.
-    """
+    """Make `parent` the parent of the spans in the block, without ending it. With None, do nothing."""
     return _NOTHING if parent is None else _Within(parent)
 
 

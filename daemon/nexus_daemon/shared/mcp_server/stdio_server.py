@@ -100,7 +100,9 @@ class StdioServer:
         execute: "Callable[[ToolRequest, RunningCall], dict[str, Any]]",
         write: "Callable[[bytes], None]",
     ) -> None:
-        """`execute` returns the result of a call, in a thread; `write` writes all bytes, or OSError."""
+        """`execute` runs a call in a thread and returns its result. `write` writes all bytes, or raises
+        OSError.
+        """
         self._folders = folders
         self._writes = writes
         self._execute = execute
