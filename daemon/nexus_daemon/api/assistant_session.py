@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from nexus_daemon.windows.live_folder import LiveFolder
 
 MOST_LISTED = 200
-"""Sessions of a folder that are listed, the ones that changed last."""
+"""The most sessions of a folder that are listed: the ones that changed last."""
 MOST_REPORTED = 3
-"""Live sessions whose transcripts are read for the list."""
+"""The most live sessions whose transcripts are read for the list."""
 LONGEST_TITLE = 300
 _TOP = protocol.Range(protocol.Position(0, 0), protocol.Position(0, 0))
 _PARTS = {"system": "system", "instructions": "system", "tools": "tools"}

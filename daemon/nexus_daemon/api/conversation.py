@@ -50,10 +50,10 @@ if TYPE_CHECKING:
     from nexus_daemon.windows.connection import Connection
 
 Failures = Sequence[tuple[str, str]]
-"""What could not be read: path and reason."""
+"""Paths that could not be read, each with the reason."""
 LONGEST_TITLE = 300
 MOST_TITLE = 4 * LONGEST_TITLE
-"""Characters of a title that is shown, and that are searched for secrets."""
+"""The most characters of a title that are searched for secrets and shown."""
 
 
 async def list_conversations(

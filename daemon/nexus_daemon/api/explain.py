@@ -51,7 +51,7 @@ NOT_STOPPED = {
         "spellings of it, such as an absolute path.",
     },
 }
-"""What a rule that denies does not stop, by the assistant and the tool of the rule."""
+"""(assistant, tool of a rule) → what a rule that denies this tool does not stop."""
 
 
 class Scene(NamedTuple):

@@ -55,11 +55,11 @@ if TYPE_CHECKING:
 _VERDICTS = {"starts": "allowed", "asks": "asks", "off": "denied"}
 _OWN_VERDICTS = {"stopped": "allowed", "starting": "allowed", "ready": "allowed", "disabled": "denied"}
 MOST_LINES = 5_000
-"""Lines that are compared where an assistant changes a text."""
+"""The most lines that are compared if an assistant changes a text."""
 LISTED_FIELDS = ("name", "description", "when_to_use")
 """The fields of skills and agents that assistants list."""
 LONGEST_START = 60
-"""Characters by which a line of a field is found in a list, which may have its beginning alone."""
+"""The most characters of a field's line to search in a list, which may have only the line's beginning."""
 _NOWHERE = protocol.Range(protocol.Position(0, 0), protocol.Position(0, 0))
 
 

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from nexus_daemon.windows.live_folder import LiveFolder
 
 RESULT_SHARE = 4
-"""One answer of a tool may take the fourth part of what a request may take; more of it is shortened."""
+"""One answer of a tool may take 1/RESULT_SHARE of a request's tokens. A longer answer is shortened."""
 LARGEST_ANSWER = 4 << 20  # bytes of JSON
 
 

@@ -277,7 +277,7 @@ FEATURES: dict[str, Any] = {
     "workspace/diagnostic": None,
     **DOCUMENT_FEATURES,
 }
-"""Every LSP method that is handled here, with its options."""
+"""Every LSP method that the server handles, with its options."""
 
 OFFER = Offer(
     name="nexus",

@@ -21,7 +21,7 @@ from nexus_daemon import protocol
 from nexus_daemon.sessions.ledger_writer import FolderLedger
 
 OFFERED = ("stopped", "starting", "ready")
-"""States of the servers whose tools a turn may have."""
+"""The states in which a turn may have a server's tools."""
 UNUSED_DAYS = 30
 
 

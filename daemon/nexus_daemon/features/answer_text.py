@@ -13,7 +13,7 @@ _LINK = re.compile(r"\[((?:[^\]\\]|\\.)*)\]\([^)]*\)")
 _BOLD = re.compile(r"^\*\*(.+?)\*\*", re.MULTILINE)  # begins a block: stars elsewhere cover a value
 _ESCAPE = re.compile(r"\\([\\*_\[\]<>#])")
 LONGEST_VALUE = 200
-"""Characters of a value."""
+"""The most characters of a value that are shown."""
 Shorten = Callable[[str], str]
 """URI → the path as people write it."""
 

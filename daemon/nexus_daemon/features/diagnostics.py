@@ -7,7 +7,7 @@ from nexus_context.errors import Problem
 from nexus_daemon.lsp.convert import SOURCE, Locator, diagnostic
 
 Minders = Mapping[Problem, Sequence[str]]
-"""The titles of the programs that mind a problem, unless Nexus finds it."""
+"""Problem → the titles of the programs that report it. A problem of Nexus itself is not in it."""
 
 
 def diagnostics(problems: Iterable[Problem], locate: Locator, minders: Minders) -> list[dict[str, Any]]:

@@ -15,7 +15,7 @@ KINDS: dict[str, Kind] = {
     ".markdown": "instructions",
     ".txt": "instructions",
 }
-"""By the suffix of the file."""
+"""Suffix of the file → kind of the document."""
 
 
 class OpenDocument(NamedTuple):

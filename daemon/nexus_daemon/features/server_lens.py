@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from nexus_context.folder.snapshot import Snapshot
 
 NOTHING = ""
-"""The command of a lens that only says something."""
+"""The command of a lens that only shows its title."""
 COMMAND = "nexus.showServer"
 LONGEST_ERROR = 100  # characters of an error in a title; the tooltip has all of it
 

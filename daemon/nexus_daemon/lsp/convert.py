@@ -1,7 +1,7 @@
 """Convert between LSP and Nexus: URI ↔ path, position ↔ offset, span → range, Problem → diagnostic.
 
-1. Nexus counts code points. LSP counts lines, which end only with \n, \r\n or \r, and units of the negotiated
-   position encoding: utf-8 bytes, utf-16 code units or utf-32.
+1. Nexus counts code points. LSP counts lines, which end only with \\n, \\r\\n or \\r, and units of the
+   negotiated position encoding: utf-8 bytes, utf-16 code units or utf-32.
 2. A character past the end of its line is clamped to the line's end, a line past the last one to the text's
    end.
 3. A position inside a character (half a surrogate pair) is clamped to the start of that character.

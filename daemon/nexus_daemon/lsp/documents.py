@@ -1,7 +1,7 @@
 """Keep the editor's open documents exactly as the editor sees them.
 
 1. A document is an immutable value; a change makes a new one, so a reader never sees half an edit.
-2. Lines end at \n, \r\n and \r only, as in LSP.
+2. Lines end at \\n, \\r\\n and \\r only, as in LSP.
 3. Positions past the end of a line or of the text are clamped. A range whose end is before its start is
    reversed.
 4. Versions are stored, not compared: changes apply in the order of their arrival. A document that is closed

@@ -34,11 +34,11 @@ _INCREMENTAL = 2  # of `TextDocumentSyncKind`
 RENAME_FILES = "workspace/willRenameFiles"
 CONTENT = "workspace.textDocumentContent"
 SCHEME = "nexus-context"
-"""Of the virtual documents that have the context of a folder."""
+"""The URI scheme of virtual documents, which have the context of a folder."""
 SHOW_IN_CONTEXT = "nexus.showInContext"
 """The command of a lens. A client of ours runs it itself."""
 SHOW_SERVER = "nexus.showServer"
-"""The command of the lens of an MCP server, as that one."""
+"""The command of an MCP server's lens. A client of ours runs it itself."""
 FOR_PEOPLE = (
     "nexus.context.layers",
     "nexus.context.preview",
@@ -48,7 +48,7 @@ FOR_PEOPLE = (
     "nexus.status",
     "nexus.workspace.init",
 )
-"""What a client lists that knows nothing of Nexus: commands whose answers are shown to people."""
+"""The commands for a client that does not know Nexus: their answers are shown to people."""
 
 
 class Offer(msgspec.Struct, frozen=True):

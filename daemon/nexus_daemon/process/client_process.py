@@ -16,7 +16,7 @@ from datetime import UTC, tzinfo
 import msgspec
 
 ZONES = "zoneinfo/"
-"""What precedes the name of a zone in a path."""
+"""The directory before the name of a zone in a path."""
 
 
 class ClientProcess(msgspec.Struct, frozen=True):

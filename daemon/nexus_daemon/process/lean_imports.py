@@ -9,7 +9,7 @@
 import sys
 
 WITHOUT = {"msgspec": "typing_extensions", "asyncio": "ssl"}
-"""Package → the module that it tries to import and that is kept from it."""
+"""Package → the module that it is imported without."""
 
 
 def import_lean(package: str) -> None:

@@ -13,7 +13,7 @@ from nexus_daemon.providers import Target
 from nexus_daemon.servers.token_store import load_tokens
 
 KEY_VARIABLES = {"anthropic": "ANTHROPIC_API_KEY", "openai": "OPENAI_API_KEY", "google": "GEMINI_API_KEY"}
-"""The environment variable of each provider's key, where `provider.api_key_env` names none."""
+"""Provider → the environment variable of its key, unless `provider.api_key_env` names one."""
 
 HOW = (
     'Set "provider" in the global config.json, for example {"name": "anthropic", '

@@ -32,7 +32,7 @@ Kind = Literal[
 ]
 
 LONGEST_QUOTE = 300
-"""Characters of a provider's words in an error."""
+"""The most characters of a provider's text that an error quotes."""
 
 OVERFLOW: Mapping[str, str] = {
     r"prompt is too long|exceed context limit": "Anthropic, docs 'Errors' and 'Context windows'",
@@ -44,7 +44,7 @@ OVERFLOW: Mapping[str, str] = {
     r"when context the overflows|greater than the context length": "LM Studio",
     r"too large for model with \d+ maximum context|exceeded model token limit": "Mistral, Moonshot",
 }
-"""How providers say that a request is too long → who says so."""
+"""Text by which providers say that a request is too long (a pattern) → which providers use it."""
 
 _TOO_LONG = re.compile("|".join(f"(?:{pattern})" for pattern in OVERFLOW), re.IGNORECASE)
 _KINDS: Mapping[Kind, str] = {

@@ -22,9 +22,9 @@ CONNECT_S = 10.0
 IDLE_S = 60.0
 """Seconds that a connection stays open between two requests, while tools run."""
 SILENCE_S = 120.0
-"""Seconds between two chunks of an answer."""
+"""The most seconds between two chunks of an answer."""
 LOADING_S = 600.0
-"""The same of an OpenAI-compatible server: it may load its model first, or read a long prompt on a CPU."""
+"""SILENCE_S of an OpenAI-compatible server: it may load its model first, or read a long prompt on a CPU."""
 
 HTTP_ERRORS = (httpx2.HTTPError, httpx2.InvalidURL)
 

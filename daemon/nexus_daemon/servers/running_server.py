@@ -80,7 +80,7 @@ class RunningServer:
         self.status = ServerStatus("starting", started=time.time())
         self.log = log
         self.settled = asyncio.Event()
-        """Set when it is ready, or has failed."""
+        """Set when the server is ready, or has failed."""
         self._environ = environ
         self._guard = guard
         self._may_start = may_start

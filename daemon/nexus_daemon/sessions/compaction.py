@@ -46,7 +46,7 @@ if TYPE_CHECKING:  # rarely needed
 EXPLICIT_S = 60.0
 """Seconds that a model has for a summary that the user requested."""
 IN_A_TURN_S = 30.0
-"""The same while a turn waits. The client may end that earlier: it answers with an error."""
+"""Seconds that a model has while a turn waits. The client may end the wait earlier with an error."""
 
 
 class Draft(msgspec.Struct, frozen=True):

@@ -38,7 +38,7 @@ if TYPE_CHECKING:  # the first diagnostics need not wait for it
     from nexus_context.turn.request import AssembledContext, Options
 
 MOST_KEYS = 1_000
-"""Idempotency keys of a conversation that are in memory; the ledger has all."""
+"""The most idempotency keys of a conversation that are kept in memory. The ledger has all."""
 MOST_IN_MEMORY = 100
 
 

@@ -29,7 +29,7 @@ from nexus_daemon.lsp.convert import Locator
 from nexus_daemon.sessions import prompt_sources
 
 MOST_TEXT = 200
-"""Code points of a message's beginning."""
+"""The most code points of a message's beginning that are shown."""
 
 
 def explain(

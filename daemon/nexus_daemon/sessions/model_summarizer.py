@@ -35,9 +35,9 @@ if TYPE_CHECKING:
     from nexus_daemon.providers import Target
 
 LARGEST = framing.BODY_LIMIT // 2
-"""Bytes of messages that are sent."""
+"""The most bytes of messages that are sent."""
 LONGEST_REASON = 200
-"""Characters of a client's error that a receipt quotes."""
+"""The most characters of a client's error that a receipt quotes."""
 
 
 class SummaryTask(msgspec.Struct, frozen=True, kw_only=True):

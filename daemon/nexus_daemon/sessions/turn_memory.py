@@ -44,9 +44,9 @@ if TYPE_CHECKING:  # most turns have no memory
 logger = logging.getLogger(__name__)
 
 FILE_LIMIT = 1 << 20
-"""Bytes of a file to read to find the lines of a passage: as much as is indexed."""
+"""The most bytes of a file to read to find the lines of a passage: as much as is indexed."""
 MESSAGES_PER_EVENT = 8
-"""Messages of the history to search for each event of L1."""
+"""The number of messages of the history to search for each event of L1."""
 
 
 class TurnInputs(msgspec.Struct, frozen=True, kw_only=True):

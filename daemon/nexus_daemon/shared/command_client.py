@@ -3,8 +3,8 @@
 1. `run` returns None if this process has to run the command itself: if no daemon runs, or if the daemon is
    old, hung or busy. The daemon may also refuse: for help, for wrong usage, in another time zone.
 2. None is possible only until the first output. If the daemon ends after that, so does the command.
-3. The daemon sends frames: `o <length>\n` and that many bytes for standard output, `e <length>\n` and bytes
-   for standard error, `x <exit code>\n` at the end. It sends an empty frame at once and every second.
+3. The daemon sends frames: `o <length>\\n` and that many bytes for standard output, `e <length>\\n` and bytes
+   for standard error, `x <exit code>\\n` at the end. It sends an empty frame at once and every second.
 4. If no daemon runs, `run` costs only a check of one path. Only `connect_for_output` may start a daemon.
 """
 

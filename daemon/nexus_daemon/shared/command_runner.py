@@ -53,9 +53,9 @@ class CommandRequest(NamedTuple):
 
 
 Send = Callable[[str, bytes], None]
-"""Sends bytes to a stream of the client, "o" or "e"; BrokenPipeError if the client is gone."""
+"""Sends bytes to the client's standard output ("o") or error ("e"). BrokenPipeError if the client is gone."""
 RunCommand = Callable[[CommandRequest, Send], "int | None"]
-"""Runs a command; returns its exit code, or None if the client has to run it, before it sent anything."""
+"""Runs a command and returns its exit code. None, before anything was sent, if the client has to run it."""
 
 
 def read_request(fields: Fields) -> CommandRequest:

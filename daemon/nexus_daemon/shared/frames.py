@@ -29,7 +29,7 @@ class FrameFilter:
     def __init__(self) -> None:
         self.goodbye: str | None = None
         self.running: list[str] | None = None
-        """Ids, as JSON, of the requests that it had begun and did not answer; None: nobody knows."""
+        """Ids, as JSON, of the requests that the daemon had begun and not answered. None means not known."""
         self.replied: list[str] = []
         """Ids of requests, as JSON, whose replies passed since this list was cleared."""
         self.published: dict[str, bool] = {}

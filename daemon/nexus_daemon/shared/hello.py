@@ -1,7 +1,7 @@
 """Define the first messages of a connection to the shared daemon: who the client is, and what it wants.
 
-1. A message is `NEXUS/1 <length>\n` and that many bytes: fields `name=value`, each ended by a NUL. A name may
-   come several times. Environment variables may contain any byte but NUL.
+1. A message is `NEXUS/1 <length>\\n` and that many bytes: fields `name=value`, each ended by a NUL. A name
+   may come several times. Environment variables may contain any byte but NUL.
 2. No HTTP request and no frame of the language server protocol begins like that.
 3. The client's fields are `purpose`, `version`, `protocol`, `facts` (`identity`), `umask`, `pid`, `environ`
    once for each variable, and those of the purpose. The purposes are `editor` (frames of the protocol
@@ -26,7 +26,7 @@ LONGEST = 8 * 1024 * 1024  # bytes; a process has at most about 2 MB of argument
 PROOF_MAGIC = b"NEXUS-PROOF/1 "
 NUMBER = 64  # hexadecimal digits of a random number, and of a proof
 STATUSES = ("ok", "replaced", "refused", "ending")
-"""`replaced`: the daemon is older than the client, and ends; `ending`: it ends anyway. Then try again."""
+"""`replaced`: the daemon is older than the client and ends. `ending`: it ends anyway. In both cases retry."""
 
 
 class HelloError(ValueError):

@@ -113,7 +113,7 @@ class Tracker:
 
     def __init__(self) -> None:
         self.is_lost = False
-        """Whether the bytes were not frames: nothing can be replayed."""
+        """Whether the bytes were not frames, so that nothing can be replayed."""
         self.is_shut_down = False
         self.has_exited = False
         self.pending: dict[str, _Request] = {}

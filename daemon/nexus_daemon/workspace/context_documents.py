@@ -25,7 +25,7 @@ CONTENT_METHOD = "workspace/textDocumentContent"
 REFRESH_CONTENT = f"{CONTENT_METHOD}/refresh"
 SUFFIX = ".md"
 PROMPT = "nexus"
-"""The name of the system prompt; another assistant's is its own."""
+"""The file name of the system prompt. Another assistant's text has the assistant's name."""
 MOST_DOCUMENTS = 20
 
 

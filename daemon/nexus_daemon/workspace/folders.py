@@ -32,7 +32,7 @@ from nexus_daemon.workspace.program_checks import ProgramChecks
 from nexus_daemon.workspace.reload import Job, Prepare, Reload, Swap
 
 KEYSTROKE_CHARACTERS = 200_000
-"""Texts up to this length are checked again on the loop, in at most a few milliseconds."""
+"""The longest text that is checked again on the event loop, which takes at most a few milliseconds."""
 MOST_PREVIEWS = 64
 """The most documents of one folder that are checked for agents that are not running."""
 

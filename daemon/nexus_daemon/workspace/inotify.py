@@ -32,7 +32,7 @@ QUIET_S = 0.25
 PATIENCE_S = 5.0
 MOST_CHANGES = 10_000
 IDLE_S = 5.0
-"""An empty set is reported after so long without an event: the watch works."""
+"""Seconds without an event after which an empty set is reported, which says that the watch works."""
 
 _READ_SIZE = 32 * 1024  # bytes: about a thousand events, which take a few milliseconds
 _HEADER = struct.Struct("iIII")  # watch descriptor, mask, cookie, length of the name

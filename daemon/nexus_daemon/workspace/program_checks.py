@@ -41,7 +41,7 @@ logger = logging.getLogger(__name__)
 MOST_WATCHED = 1_000
 OUTSIDE_S = 5.0
 SETTINGS = ("/views/show", "/views/conversations")
-"""Those that say which assistants are in use."""
+"""The settings that say which assistants are in use."""
 INSTRUCTIONS = "NEXUS.md"
 UNREAD = "assistant.unread"
 MARK = "\ufeff"

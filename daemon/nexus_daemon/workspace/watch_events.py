@@ -7,7 +7,7 @@ ADDED, MODIFIED, DELETED = 1, 2, 3
 """Kinds of changes, numbered as in `watchfiles.Change`."""
 
 Changes = Collection[tuple[int, str]]
-"""What happened, and to which path."""
+"""What happened (a kind) and to which path, for each change."""
 
 
 class DirectoryWatch(Protocol):

@@ -18,7 +18,7 @@ from nexus_daemon.workspace.watch_limits import Failure, network_devices, networ
 
 REMOTE_S = 2.0  # for which network file systems are waited for
 Identity = tuple[str, int, int]
-"""A directory: its path, device and inode."""
+"""A directory, as (path, device, inode)."""
 
 
 class Look(NamedTuple):

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from nexus_daemon.windows.connection import Connection
 
 PAUSED = "pause_turn"
-"""Anthropic's reason to stop for an answer that goes on when it is sent back."""
+"""Anthropic's reason to stop an answer that continues once it is sent back."""
 NOT_RUN = "Not run: the turn has reached its limit ({limit}). The user can send a message to go on."
 
 

@@ -25,7 +25,7 @@ from nexus_daemon.lsp import lsp_types
 
 CLAUDE_CODE = "claude-code"
 SHORTEST = 200
-"""Characters of a section for which a skill is worth a file."""
+"""The fewest characters of a section that is worth a skill file of its own."""
 
 
 def find_actions(question: Question, params: lsp_types.CodeActionParams) -> list[dict[str, Any]]:

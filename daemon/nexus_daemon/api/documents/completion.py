@@ -29,9 +29,9 @@ from nexus_daemon.features.completion import Suggestion, key_items, value_items
 from nexus_daemon.lsp.lsp_types import PositionParams
 
 MOST_SESSIONS = 2
-"""Whose calls of tools are counted, the last ones of a program."""
+"""The most sessions of a program whose tool calls are counted: the last ones."""
 MOST_COUNTED = 40
-"""Files of a directory whose tokens are shown."""
+"""The most files of a directory whose tokens are shown."""
 LONGEST_COUNTED = 64 << 10  # bytes
 FAMILIES = {"claude-code": "anthropic", "codex": "openai", "gemini": "google"}
 """The provider of a program's models."""

@@ -36,11 +36,11 @@ HANDLERS: Mapping[str, Callable[[Question, Any], Any]] = {
     "textDocument/selectionRange": structure.find_selection_ranges,
     "textDocument/semanticTokens/full": links.find_semantic_tokens,
 }
-"""By method, each for the parameters of the method."""
+"""Method → the function that answers it, given a question and the parameters."""
 
 
 FRESH = frozenset(("textDocument/definition", "textDocument/hover", "textDocument/references"))
-"""Those that say which file decides: they wait until the last edit is read."""
+"""Methods whose answer says which file decides. They wait until the last edit is read."""
 WORKSPACE_HANDLERS: "Mapping[str, Callable[[Connection, Any], Awaitable[Any]]]" = {
     "workspace/symbol": find_workspace_symbols,
     "workspace/textDocumentContent": contexts.find_content,
@@ -50,7 +50,7 @@ CONTEXT_HANDLERS: "Mapping[str, Callable[[Connection, Any], Awaitable[Any]]]" = 
     "textDocument/definition": contexts.find_context_definition,
     "textDocument/documentLink": contexts.find_context_links,
 }
-"""In a document that has the context of a folder."""
+"""Method → its handler in a virtual document, which has the context of a folder."""
 
 
 def handler_of(method: str) -> "Callable[[Connection, Any], Awaitable[Any]]":

@@ -10,7 +10,7 @@ from nexus_daemon.features.open_document import KINDS
 
 IMPORTING = tuple(suffix for suffix, kind in KINDS.items() if kind == "instructions")
 MOST_IMPORTING = 500
-"""Files that are searched for imports."""
+"""The most files that are searched for imports."""
 
 
 def importing_texts(scene: Scene) -> dict[str, str]:

@@ -23,7 +23,7 @@ MOST_FOLDERS = 200
 MOST_FILES = 300
 _LARGEST = 32 << 20  # bytes
 AT_START = ("session_start", "include", "compact")
-"""Reasons of what is in the first request; other files follow later, on an occasion."""
+"""The reasons of files that are in the first request. Files with other reasons are loaded later."""
 _MTIME = 3  # of a stamp, in nanoseconds
 
 

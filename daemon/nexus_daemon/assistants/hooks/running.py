@@ -95,4 +95,4 @@ def _is_alive(process: int | None) -> bool:
 
 
 RUNNING = RunningSessions()
-"""Those of this process."""
+"""The running sessions of which this process knows."""

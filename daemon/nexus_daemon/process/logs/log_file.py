@@ -22,7 +22,7 @@ from nexus_daemon.process.state_files import make_directory, try_lock
 SIZE = 2 * 1024 * 1024
 """Bytes of a file at which the next one begins."""
 KEPT = 4
-"""Files beside the one that is written."""
+"""The number of rotated files that are kept."""
 
 _LOCK = NAME + ".lock"
 _APPEND = (

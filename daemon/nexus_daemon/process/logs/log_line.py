@@ -27,7 +27,7 @@ from nexus_context.errors import NexusError
 from nexus_context.text.visible import visible_line
 
 LONGEST = 8_000
-"""Characters of a message."""
+"""The most characters of a message."""
 LINE_END = "␊"
 _OURS = ("nexus_daemon", "nexus_context")
 _FRAMES = 30  # innermost frames of a traceback

@@ -25,11 +25,11 @@ if TYPE_CHECKING:  # needed when something is logged, not before the reply to `i
 
 DEFAULT_LEVEL = logging.INFO
 GATHER_S = 0.2
-"""How long a record waits for others: the first ones come when an editor waits for its first diagnostics."""
+"""Seconds that a record waits for others, since the first ones come while an editor waits for diagnostics."""
 LOOK_S = 2.0
-"""Between two looks at the level that is asked for."""
+"""Seconds between two reads of the requested level."""
 RETRY_S = 30.0
-"""Between two tries to write a file that could not be written."""
+"""Seconds between two tries to write a file that could not be written."""
 CLOSE_S = 1.0
 STDERR_LEVEL = logging.WARNING
 LOGGERS = ("nexus_daemon", "nexus_context")
@@ -37,7 +37,7 @@ LOGGERS = ("nexus_daemon", "nexus_context")
 logger = logging.getLogger(__name__)
 
 NOT_IN_FILE = {"is_for_file": False}
-"""`extra` of a record that the file does not get."""
+"""The `extra` of a record that is not written to the file."""
 
 Concerned = Callable[[], int | None]
 

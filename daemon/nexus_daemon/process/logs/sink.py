@@ -10,7 +10,7 @@ from typing import Generic, TypeVar
 Item = TypeVar("Item")
 
 MOST = 20_000
-"""Items that may wait; further ones are counted and dropped."""
+"""The most items that may wait. Further ones are counted and dropped."""
 _BATCH = 500
 
 

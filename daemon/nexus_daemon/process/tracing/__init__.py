@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 LIMIT = 100_000
-"""Spans in one recording: about 30 MB of JSON."""
+"""The most spans in one recording: about 30 MB of JSON."""
 
 
 class Span:

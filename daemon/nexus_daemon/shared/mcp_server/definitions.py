@@ -29,7 +29,7 @@ ASSISTANTS = ("claude-code", "codex", "opencode", "gemini", "copilot", "cursor",
 KINDS = ("important", "summaries", "notes")
 """Values of `kind` of `query_memory`; the first is the default."""
 LONGEST_TEXT = 10_000
-"""Characters of a text that a model gives."""
+"""The most characters of a text in a model's call."""
 MOST_NUMBER = 1_000_000
 """The largest `page` or `turn`."""
 
