@@ -62,8 +62,9 @@ class PreviewResult(msgspec.Struct, frozen=True):
     views: tuple[Snapshot, ...] = ()
 
     def snapshot(self, folder: Snapshot, documents: Collection[str]) -> Snapshot | None:
-        """Return the folder's snapshot with the previews of only these `documents`. None if no preview reads
-        them.
+        """Return the folder's snapshot with the previews of only these `documents`.
+
+        None if no preview reads them.
         """
         reading_paths = {
             path: reading_path for path, reading_path in self.documents.items() if path in documents

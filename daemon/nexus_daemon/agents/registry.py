@@ -99,8 +99,9 @@ class _Outcome(msgspec.Struct):
 
 
 class AgentRegistry:
-    """The live agents of one folder in one window. Use it on the event loop; only its jobs in threads use the
-    pool.
+    """The live agents of one folder in one window.
+
+    Use it on the event loop; only its jobs in threads use the pool.
     """
 
     def __init__(self, folder: Folder, ledger: FolderLedger, services: AgentServices) -> None:
@@ -125,14 +126,16 @@ class AgentRegistry:
         self._previews = PreviewResult()
 
     def find(self, name: str) -> Agent | None:
-        """Return the live agent named `name`, without waiting for changes. None for an unknown name and for
-        `main`.
+        """Return the live agent named `name`, without waiting for changes.
+
+        None for an unknown name and for `main`.
         """
         return self._live.get(name)
 
     def get(self, name: str) -> Agent:
-        """Return the live agent named `name`, or `main`. RequestError with the code unknown-agent if there is
-        none.
+        """Return the live agent named `name`, or `main`.
+
+        RequestError with the code unknown-agent if there is none.
         """
         return self._live.get(name) or self._pool.get(name)
 
@@ -155,9 +158,7 @@ class AgentRegistry:
             self.files_changed(frozenset())
 
     async def current(self) -> None:
-        """Wait until the registry has taken in all changes of files and of the ledger that were noticed so
-        far.
-        """
+        """Wait until all changes of files and of the ledger that were noticed so far are taken over."""
         await self._run(lambda _: None)
 
     async def spawn(self, options: Mapping[str, Any]) -> Agent:

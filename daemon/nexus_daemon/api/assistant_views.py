@@ -177,9 +177,7 @@ def _rows(profile: Profile) -> Iterator[budget.UsageRow]:
 
 
 def build_layers(profile: Profile, locate: Locator, revision: int) -> protocol.LayersResult:
-    """Build the layers: files by scope and directory, the files that are not read with the reason, and
-    problems.
-    """
+    """Build the layers: the files by scope and directory, the files that are not read, and the problems."""
     layers: dict[tuple[str, str], list[protocol.LayerFile]] = {}
     for block in profile.blocks:
         for part in block.parts:

@@ -76,8 +76,9 @@ async def show_answer(client: "Connection", params: Any, result: Any) -> None:
 async def show_context(
     client: "Connection", view: protocol.PreviewParams, preview: protocol.Preview, selection: Any = None
 ) -> None:
-    """Open the context of a folder in the editor, with `selection` selected. Say where it is if that
-    fails.
+    """Open the context of a folder in the editor, with `selection` selected.
+
+    Say where it is if that fails.
     """
     folder, capabilities = client.folders.at(view.workspace_folder).uri, client.capabilities
     if capabilities.reads_contents and capabilities.shows_documents and view.view_as is None:

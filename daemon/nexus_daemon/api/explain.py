@@ -140,8 +140,9 @@ def build(what: str, scene: Scene, requested_views: Sequence[str] | None) -> pro
 def explain_folder_calls(
     calls: list[ExplainedCall], scene: Scene, names: Sequence[str], *, is_wanted: bool
 ) -> list[Explanation]:
-    """Explain what the named assistants do with calls. If Nexus knows the rules of none of them, explain all
-    assistants.
+    """Explain what the named assistants do with calls.
+
+    If Nexus knows the rules of none of them, explain all assistants.
 
     With `is_wanted` the user named the assistants. Then it is a RequestError if Nexus knows the rules of
     none.

@@ -82,8 +82,9 @@ _DOTTED = re.compile(r"[A-Za-z][\w-]*(?:\.[\w-]+)+")
 def explain_setting(
     text: str, names: Sequence[str], scene: "Scene", *, is_exclusive: bool
 ) -> list[protocol.ExplainAnswer]:
-    """Explain the value in force in each named view that has the setting. If none has it, explain all other
-    views.
+    """Explain the value in force in each named view that has the setting.
+
+    If none has it, explain all other views.
 
     RequestError if `is_exclusive` and only other views have it. Empty if no view has it.
     """
@@ -135,8 +136,9 @@ def _answer_text(text: str, name: str, scene: "Scene") -> protocol.ExplainAnswer
 
 
 def explain_keys(keys: Keys, name: str, scene: "Scene") -> protocol.ExplainAnswer | None:
-    """Explain the value in force at the path of keys `keys` in a view's settings. None if the view has no
-    such setting.
+    """Explain the value in force at the path of keys `keys` in a view's settings.
+
+    None if the view has no such setting.
     """
     if name == NEXUS:
         return _own_setting(keys, scene)
@@ -233,8 +235,9 @@ class Landing(NamedTuple):
 
 
 def explain_line(subject: FileLine, names: Sequence[str], scene: "Scene") -> list[protocol.ExplainAnswer]:
-    """Explain who reads a line, where it is in the text that is sent, and its cost. RequestError without such
-    a line.
+    """Explain who reads a line, where it is in the text that is sent, and its cost.
+
+    RequestError without such a line.
     """
     text = scene.disk.text(subject.path) or ""
     index = LineIndex(text)  # whose lines are those of an editor
@@ -420,8 +423,9 @@ def _uri(path: str) -> str:
 def explain_server(
     subject: NamedServer, names: Sequence[str], scene: "Scene"
 ) -> list[protocol.ExplainAnswer]:
-    """Explain which programs start a server, and which file makes them. RequestError if no view has the
-    server.
+    """Explain which programs start a server, and which file makes them.
+
+    RequestError if no view has the server.
     """
     answers = [answer for name in names for answer in _server_answers(subject.name, name, scene)]
     if not answers:

@@ -38,8 +38,9 @@ async def query(client: "Connection", params: protocol.KnowledgeQueryParams) -> 
 
 
 async def status(client: "Connection", params: protocol.FolderParams) -> protocol.KnowledgeStatusResult:
-    """Return what the knowledge base has indexed, and whether it is searched by meaning. This starts the
-    index.
+    """Return what the knowledge base has indexed, and whether it is searched by meaning.
+
+    This starts the index.
     """
     folder = client.folders.at(params.workspace_folder)
     snapshot = await folder.current()

@@ -162,8 +162,9 @@ async def server(client: "Connection", params: protocol.ServerParams) -> protoco
 
 
 async def login(client: "Connection", params: protocol.ServerParams) -> protocol.ServerInfo:
-    """Have the user sign in to a server with OAuth, and start the server. The answer comes when both are
-    done.
+    """Have the user sign in to a server with OAuth, and start the server.
+
+    The answer comes when both are done.
 
     The page is opened with `window/showDocument`, or a message (`window/showMessage`) names its address.
     Tokens are kept in the system's keyring, or else in a file that only the user can read.

@@ -21,8 +21,9 @@ Handler = Callable[["Connection", P], Awaitable[R]]
 
 
 class Method:
-    """A request. `types()` returns the types of its parameters and its result, `handler()` imports its
-    handler.
+    """A request.
+
+    `types()` returns the types of its parameters and its result, `handler()` imports its handler.
     """
 
     def __init__(

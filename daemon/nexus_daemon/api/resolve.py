@@ -82,8 +82,9 @@ async def snapshot_of(client: "Connection", folder: "LiveFolder", name: str | No
 async def using(
     client: "Connection", params: protocol.SessionParams, agent: str | None = None, *, turn: bool = False
 ) -> AsyncIterator[SessionScope]:
-    """Lock the conversation of a request, and yield its scope. Requests get the lock in the order of their
-    arrival.
+    """Lock the conversation of a request, and yield its scope.
+
+    Requests get the lock in the order of their arrival.
 
     `agent` names the agent that the request is for; by default it is the agent that owns the conversation.
     `turn` means that the request is for a model.
@@ -265,8 +266,9 @@ async def _scope_apart(
 
 
 async def view_as(client: "Connection", folder: "LiveFolder", view: protocol.ViewAs) -> "Agent":
-    """Return the agent that `view` describes, without starting it. RequestError in the same cases as
-    `spawn`.
+    """Return the agent that `view` describes, without starting it.
+
+    RequestError in the same cases as `spawn`.
     """
     try:
         agents = await client.daemon.agents.of(folder)

@@ -23,8 +23,9 @@ APPROVE = "Approve"
 
 
 class ServerTarget(protocol.Wire, frozen=True):
-    """The argument of a lens's command: a server, and the action. Without an action the server is
-    described.
+    """The argument of a lens's command: a server, and the action.
+
+    Without an action the server is described.
     """
 
     workspace_folder: str

@@ -84,8 +84,9 @@ def _with_settings(
 def summarize(
     folder_tools: FolderTools, ledger: FolderLedger | None, now: datetime
 ) -> protocol.ServersResult:
-    """Add to each server when it was called last, read from the ledger if there is one. `now` has a time
-    zone.
+    """Add to each server when it was called last, read from the ledger if there is one.
+
+    `now` has a time zone.
     """
     infos = folder_tools.infos
     try:

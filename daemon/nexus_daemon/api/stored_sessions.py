@@ -39,8 +39,9 @@ async def list_sessions(client: "Connection", params: protocol.ListParams) -> pr
 
 
 async def list_all(client: "Connection", uris: Mapping[str, str]) -> list[protocol.SessionInfo]:
-    """List the conversations of all folders. `uris` maps the ledger's names of folders to their URIs, if
-    known.
+    """List the conversations of all folders.
+
+    `uris` maps the ledger's names of folders to their URIs, if known.
     """
     ledger = await ledger_of(client, None)
     return await client.read(lambda: [_foreign_info(session, uris) for session in ledger.store.sessions()])
@@ -128,8 +129,9 @@ async def search(client: "Connection", params: protocol.SearchParams) -> protoco
 
 
 async def ledger_of(client: "Connection", uri: str | None) -> "FolderLedger":
-    """Return the ledger of the folder that contains the URI. Without a URI, return one that can read all
-    folders.
+    """Return the ledger of the folder that contains the URI.
+
+    Without a URI, return one that can read all folders.
     """
     if uri is not None:
         return await folder_ledger(client, uri)

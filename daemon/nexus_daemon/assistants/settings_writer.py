@@ -30,8 +30,9 @@ _MOST_RECORDS = 1_000
 
 
 def read_settings(path: str) -> tuple[str, bytes | None]:
-    """Return a settings file's real path and its bytes, or None without a file. SettingsError if it is
-    unreadable.
+    """Return a settings file's real path and its bytes, or None without a file.
+
+    SettingsError if it is unreadable.
     """
     real = files.real_path(path)
     file_read = files.read_bytes(real, limit=LARGEST)

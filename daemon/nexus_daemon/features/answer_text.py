@@ -19,8 +19,9 @@ Shorten = Callable[[str], str]
 
 
 def answers_text(answers: Sequence[ExplainAnswer], shorten: Shorten) -> str:
-    """Render the answers of several views, each under its name. `shorten` turns a URI into a path for
-    people.
+    """Render the answers of several views, each under its name.
+
+    `shorten` turns a URI into a path for people.
     """
     return "\n\n---\n\n".join("\n\n".join(_blocks(answer, shorten)) for answer in answers)
 

@@ -26,10 +26,10 @@ _MEMBER = re.compile(r'\s*["{\[\w-]')
 
 
 class Suggestion(NamedTuple):
-    """A completion: the text that the editor shows, and the text that it inserts (`label` if `new_text` is
-    empty).
+    """A completion: the text that the editor shows (`label`) and the text that it inserts (`new_text`).
 
-    `detail` is shown beside the label, `text` below it, in Markdown.
+    If `new_text` is empty, `label` is inserted. `detail` is shown beside the label, `text` below it, in
+    Markdown.
     """
 
     label: str

@@ -17,8 +17,9 @@ from nexus_daemon.protocol.shapes import Location, Position, Range
 
 
 def context_links(preview: Preview, encoding: str) -> list[dict[str, Any]]:
-    """Return the links of a context, in the order of its text. Positions are in the LSP encoding
-    `encoding`.
+    """Return the links of a context, in the order of its text.
+
+    Positions are in the LSP encoding `encoding`.
     """
     return list(_links(preview, encoding))
 

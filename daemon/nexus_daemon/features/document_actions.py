@@ -25,8 +25,9 @@ class LostImport(NamedTuple):
 
 
 def skill_name(title: str) -> str:
-    """Return a skill's name for a heading: lowercase letters, digits and hyphens. Empty if the heading has
-    none.
+    """Return a skill's name for a heading: lowercase letters, digits and hyphens.
+
+    Empty if the heading has none.
     """
     return _NO_NAME.sub("-", title.casefold()).strip("-")[:LONGEST_NAME].strip("-")
 
@@ -34,8 +35,9 @@ def skill_name(title: str) -> str:
 def skill_action(
     document: OpenDocument, heading: Heading, path: str, *, saved: str, editing: Editing
 ) -> dict[str, Any] | None:
-    """Build the action that moves the section of a heading into a new skill at `path`. None if no file can be
-    created.
+    """Build the action that moves the section of a heading into a new skill at `path`.
+
+    None if no file can be created.
 
     `saved` is the text that says how many tokens this saves.
     """

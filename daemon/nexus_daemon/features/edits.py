@@ -13,10 +13,10 @@ OUTSIDE = "outside"
 
 
 class Editing(NamedTuple):
-    """How a client takes edits: `creates` whether it can create files, `is_versioned` whether edits name
-    versions.
+    """How a client takes edits.
 
-    `asks` says that it can ask the user about an edit first. `uris` and `versions` are those of its open
+    `creates` says that it can create files, `is_versioned` that its edits name the versions of documents, and
+    `asks` that it can ask the user about an edit first. `uris` and `versions` are those of its open
     documents, by path.
     """
 

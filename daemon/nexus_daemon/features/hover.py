@@ -53,8 +53,9 @@ def section_text(text: str, heading: Heading, readers: Sequence[TextReader]) -> 
 def import_text(
     name: str, target: str | None, readers: Sequence[TextReader], importers: Sequence[str]
 ) -> str:
-    """Describe the cost of an import. `target` is the text of the imported file, or None if it cannot be
-    read.
+    """Describe the cost of an import.
+
+    `target` is the text of the imported file, or None if it cannot be read.
 
     `name` is the file's path for people; `importers` are the other files that import it.
     """

@@ -27,8 +27,9 @@ def import_links(document: OpenDocument, *, is_file: IsFile) -> list[dict[str, A
 
 
 def import_definition(document: OpenDocument, offset: int, *, is_file: IsFile) -> list[dict[str, Any]]:
-    """Return the location of the file that the import at an offset names. Empty if there is no import or no
-    file.
+    """Return the location of the file that the import at an offset names.
+
+    Empty if there is no import or no file.
     """
     locate = document.locate
     return [
@@ -49,8 +50,9 @@ def imports_of(document: OpenDocument) -> Iterator[tuple[Span, str]]:
 
 
 def semantic_tokens(document: OpenDocument, spans: Iterable[Span]) -> list[int]:
-    """Encode spans, in the order of the text, as the `data` of LSP's `SemanticTokens`. All have the only
-    type.
+    """Encode spans, in the order of the text, as the `data` of LSP's `SemanticTokens`.
+
+    All have the only type.
     """
     data, line, column = list[int](), 0, 0
     for span in spans:

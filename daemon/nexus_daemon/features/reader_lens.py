@@ -23,8 +23,9 @@ LONGEST_REASON = 70  # characters of a reason in a title; the tooltip has all of
 
 
 class RequestRoom(NamedTuple):
-    """The tokens that a request to a model may take. `source` is a sentence that names the model, and why it
-    is used.
+    """The tokens that a request to a model may take.
+
+    `source` is a sentence that names the model, and why it is used.
     """
 
     tokens: int

@@ -24,8 +24,9 @@ class SettingsPlace(NamedTuple):
 
 
 def place_at(document: OpenDocument, offset: int) -> SettingsPlace | None:
-    """Return the key or the plain value at an offset. None between them, and in a text that cannot be
-    parsed.
+    """Return the key or the plain value at an offset.
+
+    None between them, and in a text that cannot be parsed.
     """
     parsed = parse(document)
     if parsed is None:

@@ -122,8 +122,9 @@ def position_at(index: LineIndex, offset: int, encoding: str) -> Position:
 
 
 def offset_at(index: LineIndex, line: int, character: int, encoding: str) -> int:
-    """Return the code-point offset of an LSP position. Positions outside the text are clamped (rules 2 and
-    3).
+    """Return the code-point offset of an LSP position.
+
+    Positions outside the text are clamped (rules 2 and 3).
     """
     if line < 0:
         return 0

@@ -130,8 +130,9 @@ class NexusProtocol:
     is_urgent = staticmethod(is_urgent)
 
     def receive(self, body: framing.Body) -> bool:
-        """Handle one message. Return True if it started a task, whose first step should run before the next
-        message.
+        """Handle one message.
+
+        Return True if it started a task, whose first step should run before the next message.
         """
         if self.state == "ended":
             return False
@@ -562,8 +563,9 @@ class NexusServer:
         return register
 
     def command(self, name: str, params_type: Callable[[], Any]) -> Callable[[Handler], Handler]:
-        """Register a handler for a command that has no `nexus/*` request. Parameters and result are as for
-        `custom`.
+        """Register a handler for a command that has no `nexus/*` request.
+
+        Parameters and result are as for `custom`.
         """
 
         def register(handler: Handler) -> Handler:

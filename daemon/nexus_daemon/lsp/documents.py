@@ -120,8 +120,8 @@ class OpenDocuments:
         return self._put(document, version=version, text=text, is_known=is_known)
 
     def lose(self, uri: str, reason: object) -> None:
-        """Mark a document's text as unknown, after an edit that could not be applied, until the editor sends
-        it whole.
+        """Mark a document's text as unknown until the editor sends it whole, since an edit could not be
+        applied.
         """
         document = self._documents.get(uri)
         if document is not None and document.is_known:

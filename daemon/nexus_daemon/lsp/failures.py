@@ -85,9 +85,7 @@ def failure_of(
 
 
 def is_outdated(error: BaseException) -> bool:
-    """Whether the error is that a module of Nexus is gone, since the package was replaced while this process
-    ran.
-    """
+    """Whether a module of Nexus is gone, since the package was replaced while this process ran."""
     return isinstance(error, ImportError) and (error.name or "").partition(".")[0] in _PACKAGES
 
 

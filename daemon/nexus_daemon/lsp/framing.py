@@ -92,8 +92,9 @@ class FrameReader:
             unread = unread[count:]
 
     def room(self) -> memoryview:
-        """Return the buffer for the next bytes, which is never empty. Release it after reading, then call
-        `filled`.
+        """Return the buffer for the next bytes, which is never empty.
+
+        Release it after reading, then call `filled`.
         """
         if self._fills_long():
             return memoryview(self._growing())[self._have : self._length]
@@ -117,8 +118,9 @@ class FrameReader:
             self._end += count
 
     def next(self) -> Body | None:
-        """Return the next body, or None until more bytes arrive. Raise `FrameError` if the bytes are not a
-        frame.
+        """Return the next body, or None until more bytes arrive.
+
+        Raise `FrameError` if the bytes are not a frame.
         """
         if not self._in_body and not self._read_header():
             return None

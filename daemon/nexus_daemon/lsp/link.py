@@ -249,8 +249,9 @@ class StreamLink:
     # ------------------------------------------------------------ the end
 
     def watch(self, process_id: int) -> None:
-        """End the connection when this process dies. A process that is not visible (in a container) is not
-        watched.
+        """End the connection when this process dies.
+
+        A process that is not visible (in a container) is not watched.
         """
         if process_alive(process_id):
             self._process_id = process_id

@@ -28,8 +28,9 @@ class ClientInfo(Value, frozen=True):
 
 
 class WorkspaceFolder(Value, frozen=True):
-    """A workspace folder. `trusted`, an extension of Nexus, is true or false: whether the user trusts the
-    folder.
+    """A workspace folder.
+
+    `trusted`, an extension of Nexus, is true or false: whether the user trusts the folder.
     """
 
     uri: str

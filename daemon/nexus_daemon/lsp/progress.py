@@ -45,8 +45,9 @@ class ProgressParams(msgspec.Struct, frozen=True):
 
 
 class WorkProgress:
-    """One piece of work, which begins when this is created and is shown if it takes long. Use it on the event
-    loop.
+    """One piece of work, which begins when this is created and is shown if it takes long.
+
+    Use it on the event loop.
     """
 
     def __init__(

@@ -75,8 +75,9 @@ def begin_connection() -> Serving:
 
 
 def connection_of(server: "NexusServer") -> Serving:
-    """Return the connection that this task has begun, and give it `server`. If it has none free, begin a new
-    one.
+    """Return the connection that this task has begun, and give it `server`.
+
+    If it has none free, begin a new one.
     """
     serving = served.get()
     if serving is None or serving.server is not None:

@@ -20,8 +20,9 @@ ZONES = "zoneinfo/"
 
 
 class ClientProcess(msgspec.Struct, frozen=True):
-    """The process of an editor: its environment variables, and its umask. A umask of None means the
-    daemon's.
+    """The process of an editor: its environment variables, and its umask.
+
+    A umask of None means the daemon's.
     """
 
     environ: Mapping[str, str]

@@ -20,8 +20,9 @@ def make_directory(directory: str) -> None:
 
 
 def write_file(path: str, data: bytes) -> None:
-    """Replace a file, which only this user can read, once the new one is complete on the disk. OSError if
-    that fails.
+    """Replace a file, which only this user can read, once the new one is complete on the disk.
+
+    OSError if that fails.
     """
     import tempfile  # slow, and needed by processes that write
 

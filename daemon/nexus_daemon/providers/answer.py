@@ -45,8 +45,9 @@ AnswerItem = TextDelta | ThinkingDelta | ModelAnswer
 
 
 def text_delta(text: str) -> TextDelta:
-    """Build a delta whose text can be sent: half a surrogate pair becomes U+FFFD. The whole answer keeps the
-    pair.
+    """Build a delta whose text can be sent: half a surrogate pair becomes U+FFFD.
+
+    The whole answer keeps the pair.
     """
     return TextDelta(without_halves(text))
 
@@ -57,8 +58,9 @@ def thinking_delta(text: str) -> ThinkingDelta:
 
 
 def message_of(parts: Sequence[dict[str, Any]]) -> Message:
-    """Build the message of an answer from its parts, blocks or items. Calls are separate, with their places
-    marked.
+    """Build the message of an answer from its parts, blocks or items.
+
+    Calls are separate, with their places marked.
     """
     steps = steps_of(0, whole_message(Message("assistant", list(parts) or "")), [])
     messages = [step.message for step in steps if step.message.role == "assistant"]

@@ -50,8 +50,9 @@ def approve(environ: Mapping[str, str], launch: Launch, pin: str | None) -> Appr
 
 
 def keep_first(environ: Mapping[str, str], launch: Launch, offered: ReviewedDefinitions) -> None:
-    """Store what a server offered when it was first started, unless that is stored. OSError if it cannot be
-    written.
+    """Store what a server offered when it was first started, unless that is stored.
+
+    OSError if it cannot be written.
     """
 
     def change(approvals: Approvals) -> Approvals:
@@ -67,8 +68,9 @@ def keep_first(environ: Mapping[str, str], launch: Launch, offered: ReviewedDefi
 
 
 def revoke(environ: Mapping[str, str], launch: Launch) -> Approvals:
-    """Withdraw the approval of a launch, and delete what its server offered. OSError if that cannot be
-    written.
+    """Withdraw the approval of a launch, and delete what its server offered.
+
+    OSError if that cannot be written.
     """
     with suppress(FileNotFoundError):
         os.unlink(definitions_file(environ, launch.hash))
@@ -76,8 +78,9 @@ def revoke(environ: Mapping[str, str], launch: Launch) -> Approvals:
 
 
 def read_definitions(environ: Mapping[str, str], launch_hash: str) -> ReviewedDefinitions | None:
-    """Read the definitions that the server of a launch offered when they were stored. None if there are
-    none.
+    """Read the definitions that the server of a launch offered when they were stored.
+
+    None if there are none.
     """
     definitions: ReviewedDefinitions | None = _read(
         definitions_file(environ, launch_hash), _parse_definitions

@@ -171,8 +171,9 @@ class FolderServers:
         self._report(launch.hash)
 
     async def revoke(self, folder: Folder, snapshot: Snapshot, name: str) -> None:
-        """Withdraw an approval, and end the servers that run by it. RequestError if the user's own file
-        approves it.
+        """Withdraw an approval, and end the servers that run by it.
+
+        RequestError if the user's own file approves it.
         """
         launch = _launch_of(await self.view(folder, snapshot, name))
         if launch.is_of_user:
@@ -233,8 +234,9 @@ class FolderServers:
         return await self.start(folder, snapshot, name)
 
     async def sign_out(self, folder: Folder, snapshot: Snapshot, name: str) -> ServerView:
-        """Delete the tokens of a server, and end the server. RequestError if a keyring may still have
-        them.
+        """Delete the tokens of a server, and end the server.
+
+        RequestError if a keyring may still have them.
         """
         launch = _launch_of(await self.view(folder, snapshot, name))
         try:
@@ -309,8 +311,9 @@ class FolderServers:
         return await self._ask(view, lambda client: client.call_tool(tool, arguments))
 
     async def prompt(self, view: ServerView, prompt: str, arguments: dict[str, str]) -> dict[str, Any]:
-        """Return a prompt of a server that was started, as JSON. RequestError if the server may not be
-        called.
+        """Return a prompt of a server that was started, as JSON.
+
+        RequestError if the server may not be called.
         """
         return await self._ask(view, lambda client: client.get_prompt(prompt, arguments))
 
@@ -394,9 +397,7 @@ class FolderServers:
             await self.release(folder, frozenset(view.key for view in views if view.state in may_run))
 
     async def approvals_changed(self, folder: Folder, snapshot: Snapshot) -> None:
-        """Take over what another process did: approved servers of a folder, withdrew approvals, or signed
-        in.
-        """
+        """Take over what another process did: approve servers of a folder, withdraw approvals, or sign in."""
         previous_states, environ = self._states.get(folder, {}), self._inputs_of(folder).environ
         await self.follow(folder, snapshot)
         for view in await self.views(folder, snapshot):
@@ -505,8 +506,9 @@ class FolderServers:
 
 
 def log_of(launch: Launch, environ: Mapping[str, str]) -> ServerLog:
-    """Build the log of a launch. It covers the values that the launch's file gives, and the values of
-    variables in them.
+    """Build the log of a launch.
+
+    It covers the values that the launch's file gives, and the values of variables in them.
     """
     secrets = [*launch.variables.values(), *launch.headers.values(), *launch.hidden_words]
     for values in (launch.environment, launch.sent_headers):

@@ -38,8 +38,9 @@ class ProcessGuard:
         self._is_closed = False
 
     def add(self, group: int) -> None:
-        """Have the guard end this process group when this process is gone. OSError if the guard cannot
-        start.
+        """Have the guard end this process group when this process is gone.
+
+        OSError if the guard cannot start.
         """
         with self._lock:
             self._groups.add(group)

@@ -29,8 +29,9 @@ class SignInError(RequestError):
 
 
 class RedirectListener:
-    """Listens for the end of a sign-in. `uri` is the address that the browser is sent to, `answer` what it
-    brings.
+    """Listens for the end of a sign-in.
+
+    `uri` is the address that the browser is sent to, `answer` what it brings.
     """
 
     def __init__(self) -> None:

@@ -62,8 +62,9 @@ class ServerStatus(msgspec.Struct, frozen=True):
 
 
 class RunningServer:
-    """A server with its connection. `on_change` is called in the servers' thread whenever `status`
-    changes.
+    """A server with its connection.
+
+    `on_change` is called in the servers' thread whenever `status` changes.
     """
 
     def __init__(
@@ -110,8 +111,9 @@ class RunningServer:
     async def ask(
         self, request: Callable[[Client], Coroutine[Any, Any, Any]], *, pin: str, seconds: float
     ) -> dict[str, Any]:
-        """Return the answer to a request as JSON. CallError if what the server offers does not have this
-        pin.
+        """Return the answer to a request as JSON.
+
+        CallError if what the server offers does not have this pin.
         """
         client, name = self._connected(), self.launch.name
         if self.status.offered is None or self.status.offered.pin != pin:

@@ -28,8 +28,9 @@ _PARTS = re.compile(r"[\s:@/?&=#;,\"]+")  # of `Bearer …`, of an address with 
 
 
 def log_directory(environ: Mapping[str, str]) -> str:
-    """Return the absolute path of the log directory. NoStateDirectoryError if no variable says where it
-    is.
+    """Return the absolute path of the log directory.
+
+    NoStateDirectoryError if no variable says where it is.
     """
     return os.path.join(state_directory(environ), "servers")
 

@@ -95,8 +95,9 @@ class _Storage:
 
 
 class SavedTokens(httpx2.Auth):
-    """Sends the stored tokens of a launch, refreshed if needed. It sets `refused` if the server still answers
-    401.
+    """Sends the stored tokens of a launch, refreshed if needed.
+
+    It sets `refused` if the server still answers 401.
 
     The `log` covers the tokens from their first use on.
     """
@@ -158,8 +159,9 @@ class _Flow(httpx2.Auth):
 
 
 async def sign_in(launch: Launch, environ: Mapping[str, str], *, show_page: Callable[[str], Any]) -> None:
-    """Have the user sign in on a page of the server, and store the tokens. `show_page` gets the page's
-    address.
+    """Have the user sign in on a page of the server, and store the tokens.
+
+    `show_page` gets the page's address.
 
     SignInError if signing in fails, httpx2.HTTPError or OSError if something cannot be reached or written.
     """

@@ -29,8 +29,9 @@ _unsure: set[str] = set()  # launches whose tokens the keyring may have beside t
 
 
 def tokens_file(environ: Mapping[str, str], launch_hash: str) -> str:
-    """Return the absolute path of the token file of a launch. NoStateDirectoryError if there is no state
-    directory.
+    """Return the absolute path of the token file of a launch.
+
+    NoStateDirectoryError if there is no state directory.
     """
     return os.path.join(state_directory(environ), "trust", f"tokens-{launch_hash}.json")
 

@@ -141,8 +141,9 @@ class Conversation:
 
     @property
     def stored(self) -> "ContextManager":
-        """Return the messages that the ledger has. The opening message is left out until the first turn is
-        written.
+        """Return the messages that the ledger has.
+
+        The opening message is left out until the first turn is written.
         """
         if self.opening is None:
             return self.manager
@@ -175,8 +176,9 @@ class Conversation:
         turn.facts[request_id] = facts
 
     def drop_turn(self, client: object) -> None:
-        """Forget the turn under way of a client that has left. If a request of it has the lock, that request
-        keeps it.
+        """Forget the turn under way of a client that has left.
+
+        If a request of it has the lock, that request keeps it.
         """
         self._turns.pop(client, None)
         if client is self._client:
@@ -189,8 +191,9 @@ class Conversation:
 
     @asynccontextmanager
     async def unlocked(self) -> AsyncIterator[None]:
-        """Release the lock, which the caller holds, until the end of the block. The lock is then held
-        again.
+        """Release the lock, which the caller holds, until the end of the block.
+
+        The lock is then held again.
         """
         client = self._client
         self.lock.release()
@@ -279,8 +282,9 @@ class Conversations:
 
     @asynccontextmanager
     async def using(self, session: str, *, by: object) -> AsyncIterator[Conversation]:
-        """Lock the conversation of a session for the client `by`. Afterwards it stays in memory if it holds
-        anything.
+        """Lock the conversation of a session for the client `by`.
+
+        Afterwards it stays in memory if it holds anything.
         """
         conversation = self._by_name.get(session)
         if conversation is None:

@@ -1,7 +1,7 @@
 """Explain each part of a dry run: the source of the prompt, the messages that are sent, the cut.
 
-1. A message has the position that it has in the conversation. The rows are the messages of the request,
-   including those that the provider's format leaves out.
+1. A message has the position that it has in the conversation. The rows include messages that are left out of
+   what a provider gets.
 2. Nothing here changes the conversation.
 """
 

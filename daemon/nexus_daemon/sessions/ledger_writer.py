@@ -108,8 +108,9 @@ class LedgerWriter:
         self._locked: tuple[float, RequestError] | None = None  # when the ledger was last found locked
 
     def submit(self, job: Callable[[], T], *, since: float | None = None) -> "Future[T]":
-        """Run a job in the writer's thread. It fails at once if the ledger was locked since the job was
-        requested.
+        """Run a job in the writer's thread.
+
+        It fails at once if the ledger was locked since the job was requested.
 
         `since` is the time of the request by the monotonic clock; None means now.
         """
@@ -170,8 +171,9 @@ class LedgerWriter:
         return FolderLedger(writer, lazy.opening.in_memory(), workspace_of(folder))
 
     def levels(self, ledger: "Ledger") -> "Levels":
-        """Return the memory of the ledger's sessions, which all requests share. Call it in a thread that may
-        block.
+        """Return the memory of the ledger's sessions, which all requests share.
+
+        Call it in a thread that may block.
         """
         with self._creating:
             if self._levels is None:
@@ -180,8 +182,9 @@ class LedgerWriter:
 
     @property
     def bus(self) -> "EventBus":
-        """Return the event bus of all workspaces. Call it in a thread that may block, since the first use
-        imports it.
+        """Return the event bus of all workspaces.
+
+        Call it in a thread that may block, since the first use imports it.
         """
         with self._creating:
             if self._bus is None:
@@ -194,8 +197,9 @@ class LedgerWriter:
         return sorted(self.heads.get(workspace, ()))
 
     def waits(self, ledger: "Ledger", workspace: str, agent: str) -> bool:
-        """Whether a direct message waits for an agent. Reads the ledger only if it was written since the last
-        call.
+        """Whether a direct message waits for an agent.
+
+        Reads the ledger only if it was written since the last call.
         """
         version = ledger.version()  # writes from here on have another
         if self._idle.get((workspace, agent)) == version and ledger.persists:
@@ -261,8 +265,9 @@ class LedgerWriter:
         self._on_change(change)
 
     def close(self) -> "Future[None] | None":
-        """Close the ledger once the pending jobs are done; no job begins after. None if the ledger is not
-        open.
+        """Close the ledger once the pending jobs are done; no job begins after.
+
+        None if the ledger is not open.
         """
         ledger, self.store = self.store, None
         ended = None if ledger is None else self._submit(ledger.close)
@@ -376,8 +381,9 @@ class FolderLedger:
         return self._writer.levels(self.store)
 
     def options(self, session: str | None) -> "SessionOptions | None":
-        """Return the options of a conversation, or before its first turn those of the workspace. No disk is
-        read.
+        """Return the options of a conversation, or before its first turn those of the workspace.
+
+        No disk is read.
         """
         return self._writer.options.get(self.workspace, session)
 
@@ -433,8 +439,9 @@ class FolderLedger:
             logger.exception("an event was not published")
 
     def mirror(self, changes: "Sequence[MirrorTurns]", files: "Iterable[MirroredFile]" = ()) -> None:
-        """Write mirrored turns as `MirrorStore.write` does. They are reported like writes of another
-        process.
+        """Write mirrored turns as `MirrorStore.write` does.
+
+        They are reported like writes of another process.
         """
 
         def job() -> None:
@@ -453,9 +460,7 @@ class FolderLedger:
         return self._mark(session, "undone", lambda: self.store.undo(self.workspace, session, compaction))
 
     def render_anew(self, session: str) -> None:
-        """Make the next request of a conversation begin with the current system prompt and tools, not the
-        earlier ones.
-        """
+        """Make a conversation's next request begin with the current system prompt and tools."""
         self._write(lambda: self.store.render_anew(self.workspace, session))
         self._writer.on_options(self.workspace)  # usages are others now
 

@@ -55,8 +55,9 @@ _EXPECTED = (
 def choice_of(
     conversation: Conversation, ledger: FolderLedger | None, agent: "Agent | None" = None
 ) -> ModelChoice | None:
-    """Return the picked model of the conversation, without reading the disk. None if the snapshot's own model
-    applies.
+    """Return the picked model of the conversation, without reading the disk.
+
+    None if the snapshot's own model applies.
     """
     if ledger is None:
         return None
@@ -68,8 +69,9 @@ def choice_of(
 def snapshot_for(
     snapshot: Snapshot, conversation: Conversation, ledger: FolderLedger | None, agent: "Agent | None" = None
 ) -> Snapshot:
-    """Return the snapshot with the model of the conversation. Call it in a worker thread, since rendering is
-    slow.
+    """Return the snapshot with the model of the conversation.
+
+    Call it in a worker thread, since rendering is slow.
     """
     return _rendered(snapshot, conversation, choice_of(conversation, ledger, agent))
 
@@ -89,8 +91,9 @@ def snapshot_for_turn(scope: "SessionScope", options: Options) -> Snapshot:
 
 
 def options_beside(snapshot: Snapshot, conversation: Conversation, ledger: FolderLedger | None) -> Options:
-    """Return the options that each request of the conversation sends beside the messages, taken from the last
-    one.
+    """Return the options that each request of the conversation sends beside the messages.
+
+    They are those of the last request that set them.
     """
     options = None if ledger is None else ledger.options(conversation.session)
     if options is None or not leaves_model_to_editor(snapshot.effective):

@@ -26,8 +26,9 @@ if TYPE_CHECKING:
 
 
 def append(scope: SessionScope, turn_input: TurnInput) -> tuple[Answer, Measured | None]:
-    """Append a turn. Return the outcome and what the conversation costs now; the cost is None if the turn
-    forked it.
+    """Append a turn. Return the outcome and what the conversation costs now.
+
+    The cost is None if the turn forked the conversation.
     """
     scope.follow()
     conversation, agent = scope.conversation, scope.agent
@@ -89,8 +90,9 @@ def undo_compaction(scope: SessionScope, compaction: str | None) -> protocol.Tok
 
 
 def fork(scope: SessionScope, to: str, turn: str | int | None) -> "Session":
-    """Create a conversation that shares the turns up to `turn`. RequestError with the code unknown-turn if
-    there is none.
+    """Create a conversation that shares the turns up to `turn`.
+
+    RequestError with the code unknown-turn if there is none.
     """
     ledger, session = scope.ledger, scope.conversation.session
     return ledger.fork(session, to, _turn_id(ledger, session, turn) if isinstance(turn, int) else turn)

@@ -12,8 +12,9 @@ from nexus_daemon.lsp.convert import Locator
 def fragments_of(
     prompt: Prompt, snapshot: Snapshot, locate: Locator, counter: TokenCounter
 ) -> list[protocol.Fragment]:
-    """Return the fragments of a prompt with their sources and tokens. The tokens sum up to those of the whole
-    text.
+    """Return the fragments of a prompt with their sources and tokens.
+
+    The tokens sum up to those of the whole text.
     """
     layer_of = layers_by_path(snapshot)
     return [

@@ -121,8 +121,9 @@ def assembled(
     metadata: dict[str, Any],
     positions: Sequence[int] = (),
 ) -> protocol.AssembledContext:
-    """Build the result of `nexus/context/assemble`. `metadata` has the context's own metadata and what is
-    added here.
+    """Build the result of `nexus/context/assemble`.
+
+    `metadata` has the context's own metadata and what is added here.
 
     `positions` are the positions of the conversation's messages.
     """

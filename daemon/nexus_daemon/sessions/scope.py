@@ -56,8 +56,9 @@ class Requester(Protocol):
 
     @property
     def provider(self) -> "Target | None":
-        """Return the provider that the user chose in place of the one in the settings. None if there is
-        none.
+        """Return the provider that the user chose in place of the one in the settings.
+
+        None if there is none.
         """
         ...
 

@@ -15,8 +15,9 @@ _KINDS: dict[str, Reason] = {"query": "appended", "compaction": "compacted", "un
 
 
 class Change(msgspec.Struct, frozen=True):
-    """What happened to a session. `by` is the client that requested it, or None if another process wrote
-    it.
+    """What happened to a session.
+
+    `by` is the client that requested it, or None if another process wrote it.
     """
 
     workspace: str
@@ -30,10 +31,9 @@ class Change(msgspec.Struct, frozen=True):
 def differences(
     workspace: str, heads: "Mapping[str, Head]", sessions: "Mapping[str, Session]"
 ) -> list[Change]:
-    """Return the changes between the previous `heads` (name → head) and `sessions` (name → session) of a
-    workspace.
+    """Compare the previous `heads` (name → head) with `sessions` (name → session) of a workspace.
 
-    A thread that went on counts as appended to; `exactly` finds out more.
+    Return the changes. A thread that went on counts as appended to; `exactly` finds out more.
     """
     gone_names = {head.thread: name for name, head in heads.items() if name not in sessions}
     changes = []
@@ -52,10 +52,10 @@ def differences(
 
 
 def exactly(ledger: "Ledger", change: Change) -> Change:
-    """Return the change of a thread that went on, with the reason that its last turn, or the one before,
-    gives.
+    """Return the change of a thread that went on, with its exact reason.
 
-    This process may have written one turn after the change.
+    The reason is that of the turn that the change names: the last turn, or the one before if this process has
+    written one since.
     """
     for turn in ledger.turns(change.workspace, change.session, last=2):
         if turn.id == change.turn:

@@ -32,8 +32,9 @@ def find_session(ledger: Ledger, workspace: str, name: str) -> Session:
 
 
 def name_of(ledger: Ledger, name: str) -> str:
-    """Complete the beginning of a session name, in all workspaces. Return it unchanged unless exactly one
-    name fits.
+    """Complete the beginning of a session name, in all workspaces.
+
+    Return it unchanged unless exactly one name fits.
     """
     sessions = ledger.sessions()
     if any(session.name == name for session in sessions):

@@ -273,8 +273,9 @@ def answered_request(conversation: Conversation, turn_input: TurnInput) -> Assem
 
 
 def open_conversation(conversation: Conversation, now: datetime) -> None:
-    """Begin a conversation that has no message, for its first request. It keeps the time `now` as its
-    beginning.
+    """Begin a conversation that has no message, for its first request.
+
+    It keeps the time `now` as its beginning.
     """
     head = conversation.state.head
     if conversation.opening is None and (head is None or not head.messages):

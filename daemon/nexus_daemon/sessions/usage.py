@@ -27,8 +27,9 @@ logger = logging.getLogger(__name__)
 
 
 class Measured(msgspec.Struct, frozen=True):
-    """The number of messages and the cost of a conversation. `percent` is the share of the budget before any
-    cut.
+    """The number of messages and the cost of a conversation.
+
+    `percent` is the share of the budget before any cut.
     """
 
     count: int

@@ -69,8 +69,9 @@ def _connect(arguments: "Sequence[str]") -> "Socket | None":
 
 
 def connect_for_output(arguments: "Sequence[str]", directory: str) -> "Socket | None":
-    """Connect to a daemon that runs the command in a directory, for `collect`. A daemon is started if none
-    runs.
+    """Connect to a daemon that runs the command in a directory, for `collect`.
+
+    A daemon is started if none runs.
 
     None if the daemon is of another version. NoSharedDaemonError if there can be no daemon.
     """
@@ -134,8 +135,9 @@ def fields(arguments: "Sequence[str]") -> "tuple[tuple[str, str], ...] | None":
 
 
 def program() -> str:
-    """Return the interpreter's version and the directory of the code, since another one may print something
-    else.
+    """Return the interpreter's version and the directory of the code.
+
+    A daemon with other ones may print something else.
     """
     return f"{sys.hexversion:x} {os.path.dirname(os.path.dirname(os.path.abspath(__file__)))}"
 
@@ -164,8 +166,9 @@ def _size() -> str:
 
 
 def follow(connected: "Socket") -> int | None:
-    """Copy the output of a command until it ends. Return its exit code, or None if this process has to run
-    it.
+    """Copy the output of a command until it ends.
+
+    Return its exit code, or None if this process has to run it.
     """
     connected.settimeout(FIRST_S)
     frames = _Frames(connected)

@@ -17,7 +17,8 @@ STOPPED = "stopped"  # connect, and so start one, when the editor sends somethin
 
 
 def goodbye(reason: str, running: "Iterable[Any]" = ()) -> "dict[str, Any]":
-    """Build the goodbye notification. `running` are the ids of all requests that were begun and will get no
-    reply.
+    """Build the goodbye notification.
+
+    `running` are the ids of all requests that were begun and will get no reply.
     """
     return {"jsonrpc": "2.0", "method": METHOD, "params": {"reason": reason, "running": list(running)}}

@@ -16,8 +16,9 @@ from nexus_daemon.lsp.initialize import choose_encoding
 def merge_edits(
     initialize: bytes, opened: bytes, edits: Iterable[bytes]
 ) -> tuple[dict[str, Any], bytes | None]:
-    """Return the message that opens a document as it is after the edits. All arguments are bodies of
-    messages.
+    """Return the message that opens a document as it is after the edits.
+
+    All arguments are bodies of messages.
 
     The second result is None, or an edit that cannot be applied and that no whole text follows. The next
     daemon must get it, too, so that it does not know the text either. RpcError if `opened` opens no document.

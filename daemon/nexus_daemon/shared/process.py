@@ -65,8 +65,9 @@ def run(run_command: "RunCommand") -> int:
 
 
 def run_at(path: str) -> int:
-    """Serve at a Unix socket until SIGTERM or Ctrl-C, and return the exit code. OSError if it cannot listen
-    there.
+    """Serve at a Unix socket until SIGTERM or Ctrl-C, and return the exit code.
+
+    OSError if it cannot listen there.
     """
     from nexus_daemon.shared.listener import serve
 

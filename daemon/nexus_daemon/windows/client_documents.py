@@ -63,8 +63,9 @@ class ClientDocuments:
         self._explained: set[str] = set()  # paths of unchecked documents whose reason was logged
 
     def changed(self, uri: str) -> None:
-        """Use the text of a document that was opened or edited. It wins over the disk, under every path of
-        the file.
+        """Use the text of a document that was opened or edited.
+
+        It wins over the disk, under every path of the file.
         """
         document = self._documents.get(uri)
         if document is None or document.path is None or not document.is_known:
@@ -105,8 +106,9 @@ class ClientDocuments:
                 self._adopt(document.path)
 
     def editing(self) -> "Editing":
-        """Return how the client takes edits now. If a file has several documents, the last edited one
-        counts.
+        """Return how the client takes edits now.
+
+        If a file has several documents, the last edited one counts.
         """
         documents = sorted(self._documents, key=lambda document: document.edited)
         pairs = [
@@ -144,7 +146,7 @@ class ClientDocuments:
         return unread
 
     async def program_check(self, uri: str) -> "tuple[str, AssistantCheck] | None":
-        """Return the path of a file, and the check of the innermost folder that has problems of programs in
+        """Return the path of a file, and the check of the innermost folder whose programs have problems in
         the file.
 
         None if there is no such check.

@@ -235,8 +235,9 @@ class Connection:
     def swap_agent(
         self, folder: "Folder", agent: str, snapshot: "Snapshot | None", overlays: Mapping[str, str]
     ) -> None:
-        """Publish the diagnostics of an agent's new snapshot. None means that the agent or its folder is
-        gone.
+        """Publish the diagnostics of an agent's new snapshot.
+
+        None means that the agent or its folder is gone.
         """
         if self._is_silent:
             return
@@ -244,8 +245,9 @@ class Connection:
         self._publisher.swap(f"{folder.uri}#{agent}", findings)
 
     def change_folders(self, event: lsp_types.FoldersEvent) -> None:
-        """Apply a change of the folder list. A folder that is both added and removed, such as a renamed one,
-        stays.
+        """Apply a change of the folder list.
+
+        A folder that is both added and removed, such as a renamed one, stays.
         """
         added = {_folder_path(folder) for folder in event.added}
         for folder in event.removed:

@@ -21,8 +21,9 @@ SUFFIXES = (".md", ".json")
 
 
 class AgentDocument(msgspec.Struct, frozen=True):
-    """A document of one agent. `kind` is the bootstrap file that it is a variant of, or empty for other
-    documents.
+    """A document of one agent.
+
+    `kind` is the bootstrap file that it is a variant of, or empty for other documents.
     """
 
     path: str
@@ -31,8 +32,9 @@ class AgentDocument(msgspec.Struct, frozen=True):
 
 
 def named_document(path: str) -> AgentDocument | None:
-    """Return the agent's document that the file name at `path` stands for. None if the name does not name an
-    agent.
+    """Return the agent's document that the file name at `path` stands for.
+
+    None if the name does not name an agent.
     """
     if not path.endswith(".md"):
         return None

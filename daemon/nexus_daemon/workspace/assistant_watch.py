@@ -122,8 +122,9 @@ class AssistantWatch:
             yield from listing.paths
 
     def changed(self, paths: set[str] | None) -> None:
-        """Look for changed sessions if these paths concern them. None means that any path may have
-        changed.
+        """Look for changed sessions if these paths concern them.
+
+        None means that any path may have changed.
         """
         if self._listings and (paths is None or any(map(self.matters, paths))):
             self.look()

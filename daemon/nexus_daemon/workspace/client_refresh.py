@@ -16,8 +16,9 @@ REFRESH_LENSES = "workspace/codeLens/refresh"
 
 
 class ClientRefresh:
-    """Sends one client the refresh requests of one kind, if it supports them (`is_supported`). Use it on the
-    event loop.
+    """Sends one client the refresh requests of one kind, if it supports them (`is_supported`).
+
+    Use it on the event loop.
 
     `refresh` sends the request and waits for its reply.
     """

@@ -30,8 +30,9 @@ MOST_DOCUMENTS = 20
 
 
 class ContextDocument(msgspec.Struct, frozen=True):
-    """A document of the folder with this URI. `preview` is what the client was sent; None means nothing
-    yet.
+    """A document of the folder with this URI.
+
+    `preview` is what the client was sent; None means nothing yet.
     """
 
     folder: str

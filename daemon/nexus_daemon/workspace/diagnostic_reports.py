@@ -65,8 +65,9 @@ class DiagnosticReports:
         return {"kind": "full", "resultId": result.id, "items": result.diagnostics}
 
     def workspace_report(self, previous: Mapping[str, str]) -> dict[str, Any]:
-        """Return the reports of all files that have diagnostics, or that are in `previous` (URI → id of the
-        client's result).
+        """Return the reports of all files that have diagnostics, or that are in `previous`.
+
+        `previous` maps URIs to the ids of the results that the client has.
         """
         reports = []
         for uri in sorted({*self._results, *previous}):

@@ -88,8 +88,9 @@ class Folder:
         self.knowledge.configure(swap.new.layers)
 
     async def current(self) -> Snapshot:
-        """Wait until every change noticed so far is loaded, and return the snapshot. RequestError if loading
-        fails.
+        """Wait until every change noticed so far is loaded, and return the snapshot.
+
+        RequestError if loading fails.
         """
         await self.reload.settled()
         snapshot = self.snapshot
@@ -129,8 +130,9 @@ class Folder:
         return self.depends_on_any(watch_entries((path,)))
 
     def depends_on_any(self, entries: Collection[str]) -> bool:
-        """Whether a change of some paths may change a snapshot, as `depends_on`. `entries` are their
-        `watch_entries`.
+        """Whether a change of some paths may change a snapshot, as `depends_on`.
+
+        `entries` are their `watch_entries`.
 
         Computing the entries only once matters, since every folder is tested at each keystroke.
         """
@@ -275,8 +277,9 @@ class FolderTable(Generic[F]):
         return self._folders.get(path)
 
     def at(self, uri: str) -> F:
-        """Return the folder with this URI, or the innermost one that contains it. RequestError if there is
-        none.
+        """Return the folder with this URI, or the innermost one that contains it.
+
+        RequestError if there is none.
         """
         exact = self._folders.get(_key(uri))
         if exact is not None:
@@ -297,8 +300,9 @@ class FolderTable(Generic[F]):
         return max(folders, key=lambda folder: len(folder.path)) if folders else None
 
     def trusts(self, directory: str) -> bool:
-        """Whether the user trusts the innermost folder that contains a directory. The client or `nexus trust`
-        says so.
+        """Whether the user trusts the innermost folder that contains a directory.
+
+        The client or `nexus trust` says so.
 
         `initializationOptions.trusted` applies to the folders that `initialize` lists; a folder that is added
         later has a `trusted` of its own.
@@ -308,8 +312,9 @@ class FolderTable(Generic[F]):
         return snapshot is not None and snapshot.contents.trusted is True
 
     def problems_inside(self, folder: F) -> list[Problem]:
-        """Return the problems of a folder as editors show them, without those in files that an inner folder
-        reads.
+        """Return the problems of a folder as editors show them.
+
+        Problems in files that a folder further inside reads are left out.
         """
         snapshot = folder.snapshot
         if snapshot is None:
@@ -324,8 +329,9 @@ class FolderTable(Generic[F]):
         ]
 
     def reading(self, path: str) -> Iterator[F]:
-        """Yield the folders that depend on a path. Those that contain it come first, the innermost first of
-        all.
+        """Yield the folders that depend on a path.
+
+        Those that contain it come first, the innermost first of all.
         """
         entries = watch_entries((path,))
         folders = [folder for folder in self._folders.values() if folder.depends_on_any(entries)]
@@ -334,9 +340,7 @@ class FolderTable(Generic[F]):
         )
 
     def set_overlay(self, path: str, text: str | None, reason: str) -> None:
-        """Set the unsaved text of a file, or drop it with None, and rebuild the folders that read the
-        file.
-        """
+        """Set the unsaved text of a file, and rebuild the folders that read it. None drops the text."""
         if text is not None:
             self.overlays[path] = text
             if named_document(path) is not None:
@@ -388,8 +392,9 @@ class FolderTable(Generic[F]):
         return max(pairs, key=nearness)[0] if pairs else None
 
     def update_previewed(self, folder: Folder) -> Mapping[str, AgentDocument]:
-        """Set and return the open documents that a folder checks for agents (path → document), at most
-        MOST_PREVIEWS.
+        """Set and return the open documents that a folder checks for agents, as path → document.
+
+        There are at most MOST_PREVIEWS.
         """
         paths = self.overlays if folder.agent_directories.agents else self._named_documents
         documents = ((path, folder.agent_document(path)) for path in paths)

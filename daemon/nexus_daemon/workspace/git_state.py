@@ -54,8 +54,9 @@ class WorkingTrees:
         self._stop = threading.Event()
 
     async def state(self, folder: str, *, trusted: bool, environ: Mapping[str, str]) -> "GitState | None":
-        """Return the state of the working tree that contains the absolute path `folder`. None if there is
-        none.
+        """Return the state of the working tree that contains the absolute path `folder`.
+
+        None if there is none.
 
         `environ` is the environment of the client, in which git is found and run.
         """

@@ -158,8 +158,9 @@ class Knowledge:
         return (os.path.join(directory, "") for directory in self._directories[:MOST_WATCHED])
 
     def changed(self, paths: set[str] | None) -> None:
-        """Handle a watcher report, which also confirms the watch. `paths` may have changed; None means any
-        path.
+        """Handle a watcher report, which also confirms the watch.
+
+        `paths` may have changed; None means any path.
         """
         if not self._begun:
             return

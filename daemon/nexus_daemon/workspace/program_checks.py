@@ -100,8 +100,9 @@ class ProgramChecks:
         return sorted(consulted, key=lambda path: path.count(os.sep))[:MOST_WATCHED]
 
     def configure(self, snapshot: Snapshot) -> None:
-        """Use the settings of a snapshot. The first snapshot begins the checks; changed settings of views
-        cause a check.
+        """Use the settings of a snapshot.
+
+        The first snapshot begins the checks; changed settings of views cause a check.
         """
         previous_settings, self._settings = self._settings, snapshot.effective
         if previous_settings is None or any(

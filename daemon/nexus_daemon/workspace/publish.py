@@ -88,8 +88,9 @@ class Client(Protocol):
     def swap_agent(
         self, folder: "Folder", agent: str, snapshot: "Snapshot | None", overlays: Mapping[str, str]
     ) -> None:
-        """Publish the diagnostics of an agent's new snapshot. None means that the agent or its folder is
-        gone.
+        """Publish the diagnostics of an agent's new snapshot.
+
+        None means that the agent or its folder is gone.
         """
         ...
 
@@ -227,8 +228,9 @@ class Publisher:
         self._files: dict[str, _Published] = {}  # by path, of other files
 
     def swap(self, folder: str, findings: Findings | None) -> None:
-        """Publish the differences that a folder's new findings make. None means that the folder is
-        removed.
+        """Publish the differences that a folder's new findings make.
+
+        None means that the folder is removed.
         """
         old_view = self._views.get(folder)
         if findings is None:

@@ -23,8 +23,9 @@ logger = logging.getLogger(__name__)
 
 
 class CoalescingQueue(Generic[Cause]):
-    """A queue whose runs begin with `begin(cause)` and end when `finish()` is called. Use it on the event
-    loop.
+    """A queue whose runs begin with `begin(cause)` and end when `finish()` is called.
+
+    Use it on the event loop.
 
     `merge` combines the causes of an earlier and a later request.
     """

@@ -11,8 +11,9 @@ from nexus_daemon.process.state_files import write_file
 
 
 def read_trusted_folders(environ: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the real paths of the folders that the user trusts. NoStateDirectoryError if there is no state
-    directory.
+    """Return the real paths of the folders that the user trusts.
+
+    NoStateDirectoryError if there is no state directory.
     """
     return trusted_folders(files.read_text(trust_file(environ), limit=files.PROMPT_LIMIT).text)
 

@@ -65,8 +65,9 @@ class VocabularyLoader:
         self.load(encoding)
 
     def load(self, encoding: str) -> None:
-        """Load a vocabulary, unless it is loaded or being loaded. Costs of folders are estimates until
-        then.
+        """Load a vocabulary, unless it is loaded or being loaded.
+
+        Costs of folders are estimates until then.
         """
         if not is_loaded(encoding) and encoding not in self._tasks:
             self._tasks[encoding] = asyncio.get_running_loop().create_task(self._load(encoding))

@@ -48,9 +48,7 @@ def explain(error: BaseException) -> Failure:
 
 
 def unlisted(directories: Iterable[str]) -> dict[str, Failure]:
-    """Return the directories that this user may not list, which the system therefore does not watch, with the
-    reason.
-    """
+    """Return the directories that this user may not list, with the reason. The system does not watch them."""
     return {
         directory: Failure(
             f"you may not list the directory {directory}", f"Allow it: `chmod u+r {shlex.quote(directory)}`."
@@ -73,8 +71,9 @@ def network_devices() -> dict[int, Failure]:
 
 
 def network_devices_in(mounts: Iterable[str]) -> dict[int, Failure]:
-    """Find the devices of `network_devices` in lines such as `36 35 0:31 / /mnt rw shared:1 - nfs4 host:/
-    rw`.
+    """Find the devices of `network_devices` in the lines `mounts`.
+
+    A line is like `36 35 0:31 / /mnt rw shared:1 - nfs4 host:/ rw`.
     """
     devices: dict[int, Failure] = {}
     for line in mounts:

@@ -59,8 +59,9 @@ class RemotePlaces:
         self._reading: Future[tuple[dict[str, Identity], dict[str, Failure]]] | None = None
 
     def read(self, names: set[str]) -> tuple[dict[str, Identity], dict[str, Failure]]:
-        """Return the directories to watch for `names`, and those that cannot be listed. Both empty while a
-        read hangs.
+        """Return the directories to watch for `names`, and those that cannot be listed.
+
+        Both empty while a read hangs.
         """
         if not names or (self._reading is not None and not self._reading.done()):
             return {}, {}

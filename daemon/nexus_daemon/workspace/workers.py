@@ -52,8 +52,9 @@ class Workers:
             return await self.result_of(self.requests.submit(carried))
 
     async def read(self, job: Callable[..., T], /, *args: Any, **kwargs: Any) -> T:
-        """Run a job that changes nothing, as `run` does. After a cancellation the job ends soon
-        (`cancellation`).
+        """Run a job that changes nothing, as `run` does.
+
+        After a cancellation the job ends soon (`cancellation`).
         """
         cancelled = threading.Event()
         with self.counting():
@@ -80,8 +81,9 @@ class Workers:
                 self._on_vocabulary()
 
     async def result_of(self, pending: Future[T], cancelled_event: threading.Event | None = None) -> T:
-        """Return the result of a job in a thread. If cancelled, set `cancelled_event` and wait until the
-        thread has ended.
+        """Return the result of a job in a thread.
+
+        If cancelled, set `cancelled_event` and wait until the thread has ended.
         """
         future = asyncio.wrap_future(pending)
         self._jobs.add(future)

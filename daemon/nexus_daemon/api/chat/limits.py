@@ -91,7 +91,8 @@ class TurnSpending:
 
     def bill_reached(self) -> str | None:
         """Return the name of the setting whose limit of tokens or dollars is reached, here or in the parent.
-        Else None.
+
+        None if no limit is reached.
         """
         if self._tokens >= self._limits.tokens:
             return "chat.max_tokens"

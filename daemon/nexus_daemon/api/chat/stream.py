@@ -19,8 +19,9 @@ FRAME_S = 1 / 60
 
 
 class ChatStream:
-    """Sends the client the progress of one turn; without a `token` it sends nothing. Use it on the event
-    loop.
+    """Sends the client the progress of one turn; without a `token` it sends nothing.
+
+    Use it on the event loop.
 
     If `agent` is given, the turn is that of an agent within another turn. Then only its tool calls and their
     results are sent, each with the agent's name.

@@ -52,8 +52,9 @@ _TOGETHER = frozenset((SEARCH, READ_SKILL, "list_agents", "spawn_agent", *MEMORY
 
 
 class ToolResult(msgspec.Struct, frozen=True):
-    """The result of a tool call. `text` is what the model is sent, `whole` the full text if `text` is only a
-    part.
+    """The result of a tool call.
+
+    `text` is what the model is sent, `whole` the full text if `text` is only a part.
     """
 
     text: str
@@ -99,8 +100,9 @@ class ToolRunner:
     async def run_all(
         self, calls: Sequence[ToolCall], names: Collection[str], tell: Callable[[ToolCall, ToolResult], None]
     ) -> list[ToolResult]:
-        """Run calls and return their results in the order of the calls. `names` are the tools that the model
-        was offered.
+        """Run calls and return their results in the order of the calls.
+
+        `names` are the tools that the model was offered.
 
         Calls `tell` with each result as it arrives. If the turn is cancelled, CallsCancelledError is raised
         once every call has a result.

@@ -29,8 +29,9 @@ SHORTEST = 200
 
 
 def find_actions(question: Question, params: lsp_types.CodeActionParams) -> list[dict[str, Any]]:
-    """Return the actions at the start of the range. If the request names kinds, only actions of these
-    kinds.
+    """Return the actions at the start of the range.
+
+    If the request names kinds, only actions of these kinds.
     """
     document = question.document
     if document.kind != "instructions":

@@ -54,8 +54,9 @@ CONTEXT_HANDLERS: "Mapping[str, Callable[[Connection, Any], Awaitable[Any]]]" = 
 
 
 def handler_of(method: str) -> "Callable[[Connection, Any], Awaitable[Any]]":
-    """Return the handler of a method. The handler answers None if the document is not open or is of another
-    kind.
+    """Return the handler of a method.
+
+    The handler answers None if the document is not open or is of another kind.
     """
     handler = WORKSPACE_HANDLERS.get(method)
     return partial(_answer, method) if handler is None else handler

@@ -14,8 +14,8 @@ MOST_IMPORTING = 500
 
 
 def importing_texts(scene: Scene) -> dict[str, str]:
-    """Return the texts of the files that any program may read, and of the files they import, as path →
-    text.
+    """Return the texts, by path, of the files that any program may read, and of the files that these
+    import.
     """
     surroundings, disk = scene.surroundings, scene.disk
     files = find_instruction_files(disk, surroundings)
@@ -30,8 +30,9 @@ def importing_texts(scene: Scene) -> dict[str, str]:
 
 
 def find_imports_of(target: str, scene: Scene, texts: dict[str, str]) -> Iterator[tuple[str, Span]]:
-    """Find the imports of the file `target` in `texts` (path → text), as (path of the importing file,
-    span).
+    """Find the imports of the file `target` in `texts` (path → text).
+
+    Yields the path of each importing file and the span of the import.
     """
     real = scene.disk.real(target)
     for path, text in texts.items():

@@ -55,8 +55,9 @@ class Question(NamedTuple):
         return short_path(path, self.document.folder, self.document.user_home)
 
     def readers(self) -> list[SettingsReader]:
-        """Return the programs that look for settings in the document. Empty for a settings file of Nexus
-        itself.
+        """Return the programs that look for settings in the document.
+
+        Empty for a settings file of Nexus itself.
         """
         if self.nexus_keys is not None:
             return []
@@ -75,6 +76,7 @@ class Question(NamedTuple):
     @property
     def nexus_keys(self) -> str | None:
         """Return which keys the document has if it is a settings file of Nexus: `NEXUS` or `MCP_SERVERS`.
+
         Else None.
         """
         directory, name = os.path.split(self.document.path)
@@ -83,8 +85,9 @@ class Question(NamedTuple):
 
 
 async def question_of(client: "Connection", uri: str, *, is_fresh: bool) -> Question | None:
-    """Build the question about an open document. None if the document is not open, or not of a kind with
-    features.
+    """Build the question about an open document.
+
+    None if the document is not open, or not of a kind with features.
 
     With `is_fresh` the folder's snapshot includes the last edit. Without it the snapshot at hand is used.
     """

@@ -20,8 +20,9 @@ if TYPE_CHECKING:
 
 
 def server_at(question: Question, place: SettingsPlace) -> tuple[str, Span] | None:
-    """Return the MCP server that the key, rule or list item at `place` names, as (name, span). None if it
-    names none.
+    """Return the MCP server that the key, rule or list item at `place` names, as (name, span).
+
+    None if it names none.
     """
     document, scene = question.document, question.scene
     written = document.text[place.span.start : place.span.end]

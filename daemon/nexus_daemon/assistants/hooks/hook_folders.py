@@ -103,8 +103,9 @@ class HookFolders:
             pending.cancel()
 
     def reads_conversations(self, path: str, environ: Mapping[str, str]) -> bool:
-        """Whether the settings of the folder at a path allow reading its transcripts. False without such a
-        folder.
+        """Whether the settings of the folder at a path allow reading its transcripts.
+
+        False without such a folder.
         """
 
         async def ask_settings(_: "Daemon", folder: "LiveFolder") -> bool:

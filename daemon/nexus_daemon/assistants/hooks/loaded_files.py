@@ -79,8 +79,9 @@ def read_sessions(environ: Mapping[str, str]) -> list[LoadedSession]:
 
 
 def find_session(environ: Mapping[str, str], assistant: str, folder: str) -> LoadedSession | None:
-    """Return the last session of an assistant in a folder, which is found by its real path. None if there is
-    none.
+    """Return the last session of an assistant in a folder, which is found by its real path.
+
+    None if there is none.
     """
     real = files.real_path(folder)
     sessions = read_sessions(environ)

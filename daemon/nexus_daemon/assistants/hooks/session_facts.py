@@ -32,8 +32,9 @@ def read_facts(path: str, assistant: str) -> SessionFacts | None:
 
 
 def read_live_messages(path: str, assistant: str) -> list[Message]:
-    """Return the messages since the last compaction, with its summary. Empty if the transcript cannot be
-    read.
+    """Return the messages since the last compaction, with its summary.
+
+    Empty if the transcript cannot be read.
     """
     records = _records(path, assistant)
     if not records:

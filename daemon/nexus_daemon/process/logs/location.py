@@ -39,8 +39,9 @@ class RecordedLevel(msgspec.Struct, frozen=True):
 
 
 def log_directory(environ: Mapping[str, str]) -> str:
-    """Return the absolute path of the log's directory. NoStateDirectoryError if no variable says where it
-    is.
+    """Return the absolute path of the log's directory.
+
+    NoStateDirectoryError if no variable says where it is.
     """
     if path := environ.get("NEXUS_LOG"):
         return os.path.abspath(path)
@@ -48,8 +49,9 @@ def log_directory(environ: Mapping[str, str]) -> str:
 
 
 def record_level(directory: str, level: Level, minutes: float) -> None:
-    """Make all processes write records of this level for some minutes. OSError if the file cannot be
-    written.
+    """Make all processes write records of this level for some minutes.
+
+    OSError if the file cannot be written.
     """
     data = msgspec.json.encode(RecordedLevel(level, time.time() + minutes * 60))
     write_file(os.path.join(directory, LEVEL_FILE), data)

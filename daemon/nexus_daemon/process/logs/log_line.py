@@ -149,7 +149,7 @@ def _frames(trace: TracebackType | None) -> list[str]:
 
 
 def short_path(path: str) -> str:
-    """Shorten a source file's path to start at its package: `nexus_daemon/windows/daemon.py`,
+    """Shorten a source file's path to begin at its package: `nexus_daemon/windows/daemon.py`,
     `asyncio/events.py`.
     """
     parts = path.replace(os.sep, "/").split("/")

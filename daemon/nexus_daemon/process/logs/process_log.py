@@ -43,8 +43,9 @@ Concerned = Callable[[], int | None]
 
 
 class FileHandler(logging.Handler):
-    """Hands records to the thread that writes the file. `role` names the kind of this process in each
-    line.
+    """Hands records to the thread that writes the file.
+
+    `role` names the kind of this process in each line.
     """
 
     def __init__(self, role: str, environ: Mapping[str, str], concerned: Concerned) -> None:

@@ -49,8 +49,9 @@ class ProtocolError(Exception):
 
 
 class RunningCall:
-    """A call of a tool that runs. Its thread may set `abort`, a function that ends what the thread waits
-    for.
+    """A call of a tool that runs.
+
+    Its thread may set `abort`, a function that ends what the thread waits for.
     """
 
     __slots__ = ("_lock", "abort", "is_cancelled")

@@ -45,8 +45,9 @@ class WorkspaceFolders:
         self._answered.set()
 
     def current(self) -> tuple[str, ...]:
-        """Return the folders, at least one. Blocks until the client has answered with its roots, at most
-        ROOTS_S.
+        """Return the folders, at least one.
+
+        Blocks until the client has answered with its roots, at most ROOTS_S.
         """
         if not self._answered.wait(ROOTS_S):
             self._answered.set()  # the next call does not wait again
