@@ -93,7 +93,7 @@ def snapshot_for_turn(scope: "SessionScope", options: Options) -> Snapshot:
 def options_beside(snapshot: Snapshot, conversation: Conversation, ledger: FolderLedger | None) -> Options:
     """Return the options that each request of the conversation sends beside the messages.
 
-    They are those of the last request that set them.
+    They are those of the last request that set them. Empty if the settings choose the model.
     """
     options = None if ledger is None else ledger.options(conversation.session)
     if options is None or not leaves_model_to_editor(snapshot.effective):

@@ -126,9 +126,9 @@ def _send(place: "Place", message: bytes, *, is_answered: bool) -> bool:
 
 
 def is_users_process(connected: "Socket") -> bool:
-    """Whether the process at the other end belongs to the user, since it gets a prompt.
+    """Whether the process at the other end, which gets the user's prompt, belongs to the user.
 
-    True if that is not known.
+    True if the system cannot tell.
     """
     if sys.platform != "linux":
         return True  # the socket is in a directory that only the user can enter
