@@ -98,10 +98,10 @@ export interface Notifications {
 /**
  * One message of a conversation.
  *
- * `content` is text, a list of parts (JSON objects such as `{"type": "text", "text": …}`) or null
- * beside tool calls. Content, arguments and meta come back exactly as they went in. `timestamp` is in the
- * client's own format; `tokens` is set by whoever counted. `content` is what its author wrote; models are
- * sent `sent_content`.
+ * `content` is a text, a list of parts (JSON objects such as `{"type": "text", "text": …}`), or null beside
+ * tool calls. It is what its author wrote; models receive `sent_content`. Content, arguments and meta come
+ * back exactly as they went in. `timestamp` is in the client's own format. `tokens` is set by the program
+ * that counted them.
  */
 export interface Message {
   /** who speaks */
@@ -126,7 +126,7 @@ export interface Message {
   answers?: string;
 }
 
-/** One tool call of an assistant. `arguments` is any JSON value, unchanged. */
+/** One tool call of an assistant. `arguments` is any JSON value, and is kept unchanged. */
 export interface ToolCall {
   /** the id that the result refers to */
   id: string;
@@ -137,10 +137,11 @@ export interface ToolCall {
 }
 
 /**
- * The text before a user message's content; it is sent again with the message, byte for byte.
+ * The text before a user message's content. Whenever the message is sent again, the preamble is sent
+ * again byte for byte.
  *
- * `items` are the hashes of the memory items in `memory` that were sent whole. `changes` belongs to the
- * state of the number `frozen` (`frozen.Frozen`): with another one it is not sent.
+ * `items` are the hashes of the memory items in `memory` that were sent whole. `changes` is sent only while
+ * the conversation is in the state with the number `frozen` (`frozen.Frozen`).
  */
 export interface Preamble {
   /** the time, the facts of the event, the state of git */
