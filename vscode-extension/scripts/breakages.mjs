@@ -203,8 +203,8 @@ export const BREAKAGES = [
     edits: [
       {
         file: `${FEATURES}/completion.py`,
-        find: "unique = {key.name: key for key in reversed(missing)}",
-        put: "unique = {str(n): key for n, key in enumerate([*missing, *missing])}",
+        find: "unique = {key.name: key for key in reversed(missing_keys)}",
+        put: "unique = {str(n): key for n, key in enumerate([*missing_keys, *missing_keys])}",
       },
     ],
     file: "features",
@@ -215,7 +215,7 @@ export const BREAKAGES = [
     edits: [
       {
         file: "context/nexus_context/assistants/views/server_uses.py",
-        find: '    is_rule = rest != text and (not rest or rest.startswith(("__", "(")))\n',
+        find: '    is_rule = tool_suffix != text and (not tool_suffix or tool_suffix.startswith(("__", "(")))\n',
         put: "    is_rule = False\n",
       },
     ],
