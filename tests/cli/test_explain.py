@@ -109,6 +109,10 @@ def test_each_program_names_its_own_rule_and_what_that_does_not_stop(
         ('sandbox_mode = "workspace-write"\n', "and has no network"),
         ("[sandbox_workspace_write]\nnetwork_access = true\n", "and reach the network"),
         ('sandbox_mode = "read-only"\n', "write nothing, and has no network"),
+        (
+            "[sandbox_workspace_write]\nexclude_slash_tmp = true\nexclude_tmpdir_env_var = true\n",
+            "write in the folder, and has no network",
+        ),
     ],
 )
 def test_the_sandbox_of_codex_says_whether_there_is_a_network(

@@ -256,8 +256,9 @@ def _sandbox(settings: CodexPermissions) -> str:
         case "read-only":
             return "in a sandbox: it can read everything, write nothing, and has no network"
         case _:
-            roots = ", ".join(dict.fromkeys(root for root in settings.roots if root != settings.folder))
-            return f"in a sandbox: it can read everything, write in the folder, {roots}, {network}"
+            other_roots = dict.fromkeys(root for root in settings.roots if root != settings.folder)
+            places = ", ".join(("the folder", *other_roots))
+            return f"in a sandbox: it can read everything, write in {places}, {network}"
 
 
 def _plain_commands(root: Node) -> list[list[str]] | None:
