@@ -29,9 +29,9 @@ _SCHEME = ("bearer ", "basic ", "token ")
 
 
 class AdoptedServer(msgspec.Struct, frozen=True):
-    """A server that is taken over from the file at `path`.
+    """A server whose settings were copied from the file at `path`.
 
-    `variables` are names of environment variables to set: their values stay in that file.
+    `variables` names the environment variables that the user has to set: their values are not copied.
     """
 
     name: str

@@ -146,8 +146,7 @@ def report_behind(
     """Report what a provider counted for a turn's last request, beside our estimate. Return None if the size
     of the request is unknown or there is no answer.
 
-    `request` is the request that was assembled last. `messages` are the messages to append to the history
-    after it.
+    `request` is that last request. `messages` came after it, and are not in `history` yet.
     """
     if request.size is None or not any(message.role == "assistant" for message in messages):
         return None

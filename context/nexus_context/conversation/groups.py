@@ -62,7 +62,7 @@ class Grouping:
 
     @property
     def unanswered(self) -> bool:
-        """Whether one of the last LATE messages has a call without a result."""
+        """Whether a tool call in the last `LATE` messages still has no result."""
         return bool(self._open)
 
     def is_sound(self, head: int, anchor: int | None, start: int, end: int) -> bool:

@@ -138,9 +138,9 @@ def json_text(value: Any) -> str:
     not JSON.
     """
     try:
-        text = _encode(value)
-        if _decode(text) == value:
-            return text.decode()
+        encoded = _encode(value)
+        if _decode(encoded) == value:
+            return encoded.decode()
     except (UnicodeError, msgspec.DecodeError):
         pass
     return json.dumps(msgspec.to_builtins(value))

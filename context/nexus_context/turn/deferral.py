@@ -57,8 +57,8 @@ _WEIGHTS = (3.0, 1.5, 1.0)  # of the name, the parameters and the description
 class Deferral(msgspec.Struct, frozen=True):
     """The tools that are sent, in their order, and the definitions that are `waiting` and not sent.
 
-    `search` is the name of the search tool among `tools`, or "". `revealed` are the names of the tools at the
-    end of `tools`, which may be added to those of earlier requests.
+    `search` is the name of the search tool among `tools`, or "". `revealed` names the tools at the end of
+    `tools` that the search tool has found: earlier requests of the conversation did not have them.
     """
 
     tools: Sequence[Tool]

@@ -177,8 +177,8 @@ class AgentRegistry:
         """Raise RequestError with the code agent-message if the live agent `source` may not write to
         `target`.
 
-        A source that is not a live agent may write to any name. A target that is not a live agent may be
-        written to by every agent that is not a worker.
+        Anyone who is not a live agent may write to any name. If `target` is not a live agent, only workers
+        are refused.
         """
         sender = self.find(source)
         if sender is not None and (sender.role == "worker" or target in self._live or target == MAIN):

@@ -95,9 +95,9 @@ def _is_stale(path: str) -> bool:
     """Whether a path is a socket that nobody listens at."""
     if not stat.S_ISSOCK(os.lstat(path).st_mode):
         return False
-    with socket.socket(socket.AF_UNIX) as connected:
+    with socket.socket(socket.AF_UNIX) as probe:
         try:
-            connected.connect(path)
+            probe.connect(path)
         except ConnectionRefusedError:
             return True
     return False

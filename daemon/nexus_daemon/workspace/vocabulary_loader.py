@@ -43,7 +43,9 @@ class VocabularyLoader:
         self._late: WeakKeyDictionary[Folder, set[str]] = WeakKeyDictionary()
 
     def swapped(self, folder: Folder, swap: Swap) -> None:
-        """Load the vocabulary that a new snapshot waits for, and the vocabulary of its model."""
+        """Load two vocabularies: the one with which the new snapshot's files are to be counted, if they wait
+        for it, and the one of the model that its settings name.
+        """
         self.require(folder, swap.new.contents.waits_for)
         get = swap.new.effective.get
         self.load(get_model_limits(get("/provider/model"), get("/models") or {}).encoding)

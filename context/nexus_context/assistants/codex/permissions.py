@@ -249,7 +249,7 @@ def _server_and_tool(name: str) -> tuple[str, str]:
 
 
 def _sandbox(settings: CodexPermissions) -> str:
-    network = "and reach the network" if settings.has_network else "and has no network"
+    network_words = "and reach the network" if settings.has_network else "and has no network"
     match settings.sandbox:
         case "danger-full-access":
             return "without a sandbox"
@@ -258,7 +258,7 @@ def _sandbox(settings: CodexPermissions) -> str:
         case _:
             other_roots = dict.fromkeys(root for root in settings.roots if root != settings.folder)
             places = ", ".join(("the folder", *other_roots))
-            return f"in a sandbox: it can read everything, write in {places}, {network}"
+            return f"in a sandbox: it can read everything, write in {places}, {network_words}"
 
 
 def _plain_commands(root: Node) -> list[list[str]] | None:

@@ -59,7 +59,7 @@ _NOT_FINITE = {"nan", "inf", "infinity"}
 
 
 class BareKey(NamedTuple):
-    """A key without (all of) its quotes, and the colon after it."""
+    """A key that lacks one quote or both, with the offsets of the colon that follows it."""
 
     key: Token
     colon: int
