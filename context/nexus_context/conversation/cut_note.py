@@ -21,7 +21,7 @@ FAILURES_SHARE = 0.2
 READ = 3_000
 """Characters of a result that are searched for failures."""
 LONGEST_FAILURE = 160
-"""Characters of a failure that the note tells."""
+"""Characters of a failure, and of what failed, that the note tells."""
 
 
 class CutNote:
@@ -56,12 +56,16 @@ class CutNote:
         """
         room, lines = int(limit * FAILURES_SHARE), list[str]()
         for failure in reversed(self._failures):
-            text = failure.text
-            if len(text) > LONGEST_FAILURE:
-                text = f"{text[:LONGEST_FAILURE]}…"
-            line = texts.text("identifiers_failure").format(where=failure.where, text=text)
+            where, text = _shortened(failure.where), _shortened(failure.text)
+            line = texts.text("identifiers_failure").format(where=where, text=text)
             room -= counter.count(f"\n{line}")
             if room < 0:
                 break
             lines.append(line)
         return self._names.render(counter, limit, first="\n".join(lines))
+
+
+def _shortened(text: str) -> str:
+    """Return the beginning of a text on one line."""
+    beginning = " ".join(text[:LONGEST_FAILURE].split())
+    return beginning if len(text) <= LONGEST_FAILURE else f"{beginning}…"

@@ -68,6 +68,15 @@ def test_failures_leave_room_for_names() -> None:
     assert "tests/unit_4" in text.replace("\n".join(failed(text)), "")
 
 
+def test_what_failed_is_one_short_line() -> None:
+    """A tool may be called with any path: it must not take the room of what failed before."""
+    call = ToolCall("c9", "read_file", {"path": "a\nb/" * 100_000})
+    answer = Message("tool", "Error: no such file", tool_call_id="c9", meta={"isError": True})
+    lines = failed(note_of(run("pytest a", BROKEN), [Message("assistant", "", tool_calls=(call,)), answer]))
+    assert [line.split(":")[1].split()[0] for line in lines] == ["read_file", "pytest"]
+    assert max(map(len, lines)) < 400
+
+
 def test_a_secret_that_failed_is_not_told() -> None:
     secret = "ghp_" + "Z9x8C7v6B5n4M3l2K1j0" + "H9g8F7d6S5a4P3o2"
     text = note_of(run(f"git push https://me:{secret}@example.org/a.git", f"fatal: denied for {secret}"))

@@ -19,7 +19,7 @@ from nexus_context.assistants.claude_code.directories import (
     not_heeded,
     plugin_files,
 )
-from nexus_context.assistants.claude_code.front_matter import is_true, text_of, tool_names
+from nexus_context.assistants.claude_code.front_matter import is_true, read_matter, text_of, tool_names
 from nexus_context.assistants.claude_code.plugins import enabled_plugins
 from nexus_context.assistants.claude_code.settings import are_agent_hooks
 from nexus_context.assistants.reading.alphabetical import alphabetical
@@ -136,8 +136,8 @@ def _agent(file: DefinitionFile, problems: list[Problem], prefix: str = "") -> I
     fields = file.fields
     name, description, hooks = (fields.get(key) for key in ("name", "description", "hooks"))
     if not (isinstance(name, str) and name and isinstance(description, str) and description):
-        is_meant = fields or (file.matter is not None and not file.matter.strip())
-        message = "it needs a `name` and a `description`, each a string." if is_meant else None
+        can_be_read = file.matter is not None and read_matter(file.matter) is not None
+        message = "it needs a `name` and a `description`, each a string." if can_be_read else None
     elif not prefix and (name.startswith("-") or ":" in name):
         message = "a `name` must not start with `-`, nor have a `:`."
     elif hooks is not None and not are_agent_hooks(hooks):

@@ -43,9 +43,9 @@ _CORRECT = "Correct the path, or add the file."  # which git may ignore, so that
 _PUNCTUATION = ".,;:!?)'\""
 _PATHS = re.compile(r"^paths(?=[ \t]*:)", re.MULTILINE)
 _FIELD = re.compile(r"^[\w-]+[ \t]*:", re.MULTILINE)
-_TAG = re.compile(r"^paths[ \t]*:[ \t]+(![^\s,]+)[ \t]*$", re.MULTILINE)
+_TAG = re.compile(r"^paths[ \t]*:[ \t]+(![^\s,]+)[ \t\r]*(?:#.*)?$", re.MULTILINE)
 _LATE_PATHS = re.compile(
-    r"\s*(paths)[ \t]*:[^\n]*\n(?:[ \t]*-[^\n]*\n|[\w-]+[ \t]*:[^\n]*\n){0,50}?---[ \t]*$", re.M
+    r"\s*(paths)[ \t]*:[^\n]*\n(?:[ \t]*-[^\n]*\n|[\w-]+[ \t]*:[^\n]*\n|[ \t\r]*\n){0,50}?---[ \t\r]*$", re.M
 )
 _UNREADABLE_RULE = "Claude Code cannot read this front matter, so it sends the rule with every request."
 _UNFINISHED = re.compile(r"\s*(?:-{3,}|\+{3})\w*[ \t]*\n(?:[^\n]*\n){0,9}?paths[ \t]*[:=]")

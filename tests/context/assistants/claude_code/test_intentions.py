@@ -422,6 +422,20 @@ def test_fields_that_say_nothing(name: str, text: str, expected: tuple[str, str]
 @pytest.mark.parametrize(
     ("name", "text"),
     [
+        (".claude/rules/a.md", "---\npaths: !src/** # not these\n---\nTabs.\n"),
+        (".claude/rules/a.md", "---\r\nx: 1\r\n---\r\npaths:\r\n  - src/**\r\n---\r\nTabs.\r\n"),
+        (".claude/rules/a.md", "---\nx: 1\n---\n\npaths: a\n\nowner: mia\n---\nTabs.\n"),
+        (".claude/agents/a.md", "---\n# nothing yet\n---\nShip it.\n"),
+        (".claude/skills/a/SKILL.md", "---\nname: a\ndescription: |\n\n---\nShip it.\n"),
+    ],
+)
+def test_other_spellings_of_them(name: str, text: str, tmp_path: Path) -> None:
+    assert len(check(name, text, tmp_path)) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
         (".claude/rules/a.md", "---\npaths: src/**\n---\nTabs.\n"),
         (".claude/rules/a.md", "---\nowner: mia\n---\npaths: are lines of a list.\n"),
         (".claude/rules/a.md", "---\nowner: mia\n---\nSay so:\n\npaths: src/**\n---\n"),
