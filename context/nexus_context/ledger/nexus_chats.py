@@ -38,7 +38,9 @@ def last_nexus_turn(path: str | None, environ: Mapping[str, str], folder: str) -
         return None
     folder_prefix = workspace.rstrip(sep) + sep
     try:
-        with closing(connect(location, owner="Nexus", patience_ms=_PATIENCE_MS)) as connection:
+        with closing(
+            connect(location, owner="Nexus", patience_ms=_PATIENCE_MS, is_written_here=True)
+        ) as connection:
             row = connection.execute(
                 _LAST, (workspace, folder_prefix, f"{folder_prefix[:-1]}{chr(ord(sep) + 1)}")
             ).fetchone()

@@ -1,9 +1,14 @@
 """Which views are in use, and in which order: by sessions, files and installed programs."""
 
 import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import apsw
 import pytest
 
 from nexus_context.assistants.programs import PROGRAMS
@@ -11,6 +16,7 @@ from nexus_context.assistants.reading.disk import Disk
 from nexus_context.assistants.reading.profile_types import Surroundings
 from nexus_context.assistants.sessions.session_types import AssistantSession
 from nexus_context.assistants.tracking.in_use import FolderView, find_views, read_views
+from nexus_context.ledger import nexus_chats
 from nexus_context.ledger.nexus_chats import last_nexus_turn
 from support.assistant_logs import ClaudeLog
 from support.fixture import write_fixture
@@ -209,3 +215,29 @@ def test_a_ledger_that_cannot_be_read_is_no_chat(tmp_path: Path, data: bytes | N
     assert last_nexus_turn(None, {"NEXUS_STATE": str(tmp_path)}, "/work") is None
     assert last_nexus_turn("relative.db", {}, "/work") is None
     assert sorted(os.listdir(tmp_path)) == ([] if data is None else ["ledger.db"])
+
+
+def test_looking_for_a_chat_does_not_keep_this_process_from_writing_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The `-shm` of a killed daemon is there, and its successor looks before it writes."""
+    append = (
+        "import os, signal, sys; from support.ledgers import ledger_in, turn; from pathlib import Path\n"
+        "with ledger_in(Path(sys.argv[1])) as ledger:\n"
+        "    ledger.append('/work', 'main', turn('u1 a1')); os.kill(os.getpid(), signal.SIGKILL)"
+    )
+    path = tmp_path / "ledger.db"
+    environ = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    subprocess.run([sys.executable, "-c", append, str(path)], env=environ, check=False)
+    assert (tmp_path / "ledger.db-shm").exists()
+
+    @contextmanager
+    def write_while_reading(connection: apsw.Connection) -> Iterator[apsw.Connection]:
+        with closing(connection):
+            connection.execute("SELECT count(*) FROM turn").fetchall()
+            with ledger_in(path) as ledger:
+                ledger.append("/work", "main", turn("u2 a2"))
+            yield connection
+
+    monkeypatch.setattr(nexus_chats, "closing", write_while_reading)
+    assert last_nexus_turn(None, {"NEXUS_STATE": str(tmp_path)}, "/work") is not None
