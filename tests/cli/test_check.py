@@ -129,11 +129,11 @@ Fix the setting and try again.
 
 ~/a/.nexus3/config.json:3:13 error [config.unknown-key]
 
-Configuration Warning: Invalid MCP server in /home/a/.nexus3/mcp.json
+Configuration Warning: MCP server in /home/a/.nexus3/mcp.json
 
   Line 1, Column 56: npx starts whatever version of this package is the newest at that moment. Write the version after its name, such as "@1.2.3".
 
-  1 | {"servers": [{"name": "***", "command": ["***", "**", "************"]}]}
+  1 | {"servers": [{"name": "***", "command": ["***", "**", "some-package"]}]}
     |                                                        ^
 
 ~/a/.nexus3/mcp.json:1:56 warning [mcp.unpinned]

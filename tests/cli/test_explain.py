@@ -61,8 +61,15 @@ def test_json_is_the_result_of_the_request(tree: Fixture, capsys: pytest.Capture
         tree, capsys, "explain", "--folder", folder, "--for", "all", "--format", "json", "rm -rf x"
     )
     answer, *others = json.loads(text)["answers"]
-    verdicts = {each["assistant"]: each["verdict"] for each in others}
-    assert verdicts == {"codex": "asks", "opencode": "allowed", "gemini": "asks"}
+    verdicts = {each["assistant"]: each.get("verdict") for each in others}
+    assert verdicts == {
+        "codex": "asks",
+        "opencode": "allowed",
+        "gemini": "asks",
+        "copilot": None,
+        "cursor": None,
+    }
+    assert others[-1]["reason"] == "What Cursor allows is not known."
     assert (answer["assistant"], answer["verdict"], answer["part"]) == ("claude-code", "denied", "rm -rf x")
     decides, shadowed = answer["chain"][0], answer["chain"][1:]
     assert (decides["value"], decides["wins"], decides["range"]["start"]["line"]) == (
@@ -241,6 +248,9 @@ def test_a_line_lands_where_each_assistant_sends_it(
     assert imported["Codex"][0] == "Codex does not read it."
     settings = answers_of(monorepo, capsys, ".claude/settings.json:2")["Claude Code"][0]
     assert settings == "Claude Code takes settings from it: `nexus explain KEY` says which one is in force."
+    Path(monorepo.path("/home/a/CLAUDE.md")).write_text("See @gone.md.\n")
+    broken = answers_of(monorepo, capsys, "CLAUDE.md:1")["Claude Code"][-1]
+    assert broken.startswith("gone.md") and "does not exist" in broken
     servers = answers_of(monorepo, capsys, ".mcp.json:1")["Claude Code"][0]
     assert servers.startswith("Claude Code takes MCP servers from it")
     assert answers_of(monorepo, capsys, "AGENTS.md")["Codex"][-1] == "4 tokens"

@@ -1,5 +1,7 @@
 """`nexus` alone: one screen of the folder."""
 
+import json
+import re
 from pathlib import Path
 
 import pytest
@@ -45,6 +47,22 @@ def test_what_is_in_use_and_what_is_wrong(work: Path, capsys: pytest.CaptureFixt
     assert "0 errors and 5 warnings, of which these 3 are the worst." in out
     assert out.endswith("Next: nexus check\n")
     assert "opencode" not in out
+
+
+def test_what_was_shown_whole_is_not_shown_again(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (work / "CLAUDE.md").write_text("See @docs/none.md\n")
+    servers = {"a": {"command": "npx", "args": ["pack"]}, "b": {"url": "https://example.com/mcp"}}
+    (work / ".mcp.json").write_text(json.dumps({"mcpServers": servers}))
+    out = run_nexus(capsys).out
+    assert out.endswith("\n0 errors and 3 warnings.\nNext: nexus show --for all\n")
+    assert re.findall(r"\[([a-z.-]+)\]", out)[-1] == "mcp.unpinned"
+
+
+def test_a_cost_that_is_known_in_part(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (work / ".cursor" / "rules").mkdir(parents=True)
+    (work / ".cursor" / "rules" / "a.mdc").write_text("---\nalwaysApply: true\n---\nUse tabs.\n")
+    row = next(line for line in run_nexus(capsys).out.splitlines() if "Cursor" in line)
+    assert re.search(r" (≈\d+) +\1 \+ \?", row)
 
 
 def test_what_runs_now(

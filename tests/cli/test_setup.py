@@ -163,6 +163,7 @@ def test_the_preview_is_a_diff(home: Home) -> None:
     code, out, err = home.run("gemini", "--dry-run")
     assert (code, err) == (0, "")
     assert "AIzaSy" not in out
+    assert out.splitlines()[-1].startswith("The hooks tell Nexus when a session starts")
     assert "\n".join(out.replace(str(home.path), "~").splitlines()[:12]) == snapshot("""\
 --- ~/.gemini/settings.json
 +++ ~/.gemini/settings.json
@@ -321,7 +322,7 @@ def test_it_asks(home: Home, monkeypatch: pytest.MonkeyPatch, answer: str, is_wr
     monkeypatch.setattr(output, "can_ask", lambda: True)
     monkeypatch.setattr("sys.stdin", io.StringIO(answer))
     code, _, err = home.run("gemini")
-    assert err.endswith("Write this? [y/N] ")
+    assert err.endswith("Write this? [y/N] " + ("" if is_written else "nexus setup: nothing was changed.\n"))
     assert (code == 0, (home.path / ".gemini/settings.json").exists()) == (is_written, is_written)
 
 

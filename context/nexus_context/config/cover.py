@@ -3,8 +3,8 @@
 Each covered character becomes `*`, so that columns stay the same. A frame of JSON shows
 
 1. what is outside values: brackets, commas, colons, blanks, keys, `true`, `false` and `null`;
-2. in valid JSON the reported value, if its key is one of the schemas and its place is not secret
-   (`redact.is_secret_place`);
+2. in valid JSON the reported value, if its key is one of the schemas or of another assistant's settings, and
+   its place is not secret (`redact.is_secret_place`); the name of a reported package, wherever it stands;
 3. in broken JSON no value, since it is uncertain where a string ends. It shows the keys of the schemas, keys
    whose missing quotes are reported, and, in lines whose quotes all close, plain names in quotes before a
    colon where a key can be.
@@ -59,6 +59,8 @@ _FIELD = r"""([ \t]*(?:-[ \t]+)*)("[^"]*"|'[^']*'|[^\s:"'#&*!|>%@`-][^:]{0,80}?)
 _FIELDS = ("name", "description", "license", "compatibility", "allowed-tools")
 _WORD = r"\S"
 _COMMENT = "json.comment"
+_PACKAGE = "mcp.unpinned"
+_OF_ASSISTANT = "assistant."
 _HARMLESS = (_COMMENT, "json.trailing-comma")
 _PROSE = r"//[^\"'`:=]*\w [^\"'`:=]*"  # no value that somebody took out
 _BEARER = r"(?i)(?<=\bbearer )[ \t]*(\S{8,})"
@@ -257,6 +259,8 @@ def _is_secret(problem: Problem) -> bool:
 def _reported_value(problem: Problem, document: JsonDocument) -> frozenset[Span]:
     """The span of the reported value, if it may be printed."""
     span = problem.span
+    if problem.code == _PACKAGE:
+        return frozenset((span,))
     at = document.path_at(span.start)
     try:
         value_span = document.span(at)
@@ -268,7 +272,8 @@ def _reported_value(problem: Problem, document: JsonDocument) -> frozenset[Span]
         and span.end <= value_span.end
         and document.text[value_span.start] not in "{["
     )
-    may_show = inside and name in _schema_keys() and not is_secret_place(at) and not _is_secret(problem)
+    is_known = name in _schema_keys() or problem.code.startswith(_OF_ASSISTANT)
+    may_show = inside and is_known and not is_secret_place(at) and not _is_secret(problem)
     return frozenset((value_span,)) if may_show else frozenset()
 
 

@@ -22,6 +22,7 @@ _TITLES = {
 }
 _OTHER = ("Problem in", "Fix the file and try again.")
 _REMARK = ("About", "")
+_SERVER_WARNING = "MCP server in"  # Nexus refuses no server for it
 
 
 class ConfigError(NexusError):
@@ -49,8 +50,11 @@ def format_frame(problem: Problem, text: str | None, *, is_private: bool = False
     terminal are replaced. The text does not end with a line end.
     """
     title, remedy = _REMARK
-    if problem.severity <= Severity.WARNING:
-        title, remedy = _TITLES.get(problem.code.partition(".")[0], _OTHER)
+    family = problem.code.partition(".")[0]
+    if family == "mcp" and problem.severity == Severity.WARNING:
+        title = _SERVER_WARNING
+    elif problem.severity <= Severity.WARNING:
+        title, remedy = _TITLES.get(family, _OTHER)
     if problem.severity > Severity.ERROR:  # nothing fails that could be tried again
         remedy = ""
     head = f"Configuration {problem.severity.name.capitalize()}: {title} {_harmless(problem.path)}"

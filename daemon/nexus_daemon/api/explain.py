@@ -128,13 +128,21 @@ def build(what: str, scene: Scene, requested_views: Sequence[str] | None) -> pro
     if subject.inputs.get("command") == what.strip():
         check_spelling(what.strip(), names, scene)
     explanations = explain_folder_calls([subject], scene, names, is_wanted=requested_views is not None)
-    return protocol.ExplainResult(
-        [
-            answer
-            for explanation in explanations
-            for answer in build_answers(explanation, scene.disk, scene.encoding)
-        ]
-    )
+    answers = [
+        answer
+        for explanation in explanations
+        for answer in build_answers(explanation, scene.disk, scene.encoding)
+    ]
+    answers += [
+        protocol.ExplainAnswer(
+            name,
+            PROGRAMS[name].instructions.assistant.version,
+            f"What {PROGRAMS[name].title} allows is not known.",
+        )
+        for name in names
+        if name != NEXUS and not PROGRAMS[name].has_permissions
+    ]
+    return protocol.ExplainResult(answers)
 
 
 def explain_folder_calls(

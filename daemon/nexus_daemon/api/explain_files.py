@@ -32,12 +32,12 @@ from nexus_context.assistants.views.setting_values import (
 from nexus_context.assistants.views.subjects import FileLine, NamedServer
 from nexus_context.config.check import describe
 from nexus_context.disk.files import which
-from nexus_context.errors import RequestError, Span
+from nexus_context.errors import RequestError, Severity, Span
 from nexus_context.folder.prompt.imports import import_targets
 from nexus_context.folder.skills.front_matter import lenient_front_matter
 from nexus_context.text.json import pointer_text
 from nexus_context.text.lines import LineIndex
-from nexus_context.text.redact import printable_setting
+from nexus_context.text.redact import printable_setting, redact
 from nexus_context.tokens import TokenCounter, counter_for
 from nexus_context.turn.models import model_of
 from nexus_daemon import protocol
@@ -279,7 +279,21 @@ def _assistant_line(
         ],
         tokens=0 if landing is None and use.use != "later" else tokens,
         exact=counter.exact,
+        note=_line_problems(profile, subject, scene),
     )
+
+
+def _line_problems(profile: Profile, subject: FileLine, scene: "Scene") -> str | None:
+    """What is wrong with a line, such as an import whose file is missing. None if nothing is."""
+    index = LineIndex(scene.disk.text(subject.path) or "")
+    messages = [
+        redact(problem.message)
+        for problem in profile.problems
+        if problem.path == subject.path
+        and problem.severity <= Severity.WARNING
+        and index.position(problem.span.start)[0] + 1 == subject.line
+    ]
+    return " ".join(messages) or None
 
 
 class ListEntry(NamedTuple):

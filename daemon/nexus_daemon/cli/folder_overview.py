@@ -33,7 +33,7 @@ def print_overview(folder: Path, path: str) -> None:
         output.line(f"Runs now: {describe_session(session)}")
     if views.notice is not None:
         output.line(views.notice)
-    output.line(f"Next: {_next_command(path, has_problems=bool(problems), runs=bool(live))}")
+    output.line(f"Next: {_next_command(path, has_more_problems=len(problems) > WORST, runs=bool(live))}")
 
 
 def _print_views(views: Sequence[FolderView], profiles: Mapping[str, Profile]) -> None:
@@ -44,7 +44,8 @@ def _print_views(views: Sequence[FolderView], profiles: Mapping[str, Profile]) -
         mark = "" if profile is None or profile.exact else "≈"
         request_tokens = None if profile is None else profile.request_tokens
         files.append("" if profile is None else f"{mark}{profile.total:,}")
-        requests.append("" if profile is None else "?" if request_tokens is None else f"≈{request_tokens:,}")
+        unknown = "" if profile is None else f"{mark}{profile.total:,} + ?"
+        requests.append(unknown if request_tokens is None else f"≈{request_tokens:,}")
     print_columns(
         [
             Column("in use here", [view.title for view in views]),
@@ -65,9 +66,9 @@ def _print_problems(
     output.line(f"{check.describe_counts(problems)}{selection_note}.")
 
 
-def _next_command(path: str, *, has_problems: bool, runs: bool) -> str:
+def _next_command(path: str, *, has_more_problems: bool, runs: bool) -> str:
     """The command that says more."""
     path_argument = "" if path == "." else f" {path}"
-    if has_problems:
+    if has_more_problems:
         return f"nexus check{path_argument}"
     return f"nexus watch{path_argument}" if runs else f"nexus show --for all{path_argument}"

@@ -140,7 +140,10 @@ def can_ask() -> bool:
 def is_confirmed(command: str, verb: str) -> bool:
     """Ask the user to confirm the printed action, which `verb` names. False without a terminal."""
     if can_ask():
-        return says_yes(f"{verb.capitalize()} this?")
+        is_yes = says_yes(f"{verb.capitalize()} this?")
+        if not is_yes:
+            complain(command, "nothing was changed.")
+        return is_yes
     complain(command, f"it asks for confirmation, which needs a terminal; use --yes to {verb} without it.")
     return False
 

@@ -14,6 +14,8 @@ from nexus_daemon.cli.folder import current_directory, short_path
 
 FIRST_CODES = ("assistant.stops", "assistant.void")
 """What a program that does not start, or a file that counts for nothing, is reported as."""
+LAST_CODES = ("mcp.unpinned",)
+"""What works today, and may not tomorrow."""
 _STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "yellow"}
 
 
@@ -78,9 +80,9 @@ def _code(problem: Problem, minders: Mapping[Problem, Sequence[str]]) -> str:
     return f" [{problem.code}]" + (f" ({', '.join(titles)})" if titles else "")
 
 
-def importance(problem: Problem) -> tuple[bool, Severity]:
+def importance(problem: Problem) -> tuple[bool, Severity, bool]:
     """Return the key to sort problems by importance: the smaller, the sooner somebody should look at it."""
-    return problem.code not in FIRST_CODES, problem.severity
+    return problem.code not in FIRST_CODES, problem.severity, problem.code in LAST_CODES
 
 
 def first_step(problems: Sequence[Problem]) -> str:

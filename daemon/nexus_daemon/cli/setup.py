@@ -9,6 +9,7 @@ import difflib
 import os
 import shutil
 import sys
+from collections.abc import Sequence
 
 import msgspec
 
@@ -101,15 +102,7 @@ def _plan(options: argparse.Namespace, records: dict[str, FileRecord]) -> list[S
 
 
 def _apply(options: argparse.Namespace, changes: list[SettingsChange], records: SetupRecords) -> int:
-    title = WITH_SETUP[options.assistant].title
-    for change in changes:
-        _show(change)
-        for note in change.notes:
-            output.complain("setup", note)
-    real_changes = [change for change in changes if change.changes_file]
-    if not real_changes:
-        state = "has nothing of Nexus in its settings" if options.undo else "is set up already"
-        output.line(f"{title} {state}.")
+    real_changes = _preview(options, changes)
     if options.dry_run:
         return 0
     if real_changes and not (options.yes or output.is_confirmed("setup", "write")):
@@ -130,6 +123,27 @@ def _apply(options: argparse.Namespace, changes: list[SettingsChange], records: 
         program = WITH_SETUP[options.assistant]
         output.line(program.setup.advice or f"Sessions of {program.title} that start from now on use it.")
     return 0
+
+
+def _preview(options: argparse.Namespace, changes: Sequence[SettingsChange]) -> list[SettingsChange]:
+    """Print the changes and what they do. Return those that change a file."""
+    program = WITH_SETUP[options.assistant]
+    for change in changes:
+        _show(change)
+        for note in change.notes:
+            output.complain("setup", note)
+    real_changes = [change for change in changes if change.changes_file]
+    if not real_changes:
+        state = "has nothing of Nexus in its settings" if options.undo else "is set up already"
+        output.line(f"{program.title} {state}.")
+    elif not options.undo:
+        memory = " A hook adds matching memory and knowledge to each prompt." if options.memory else ""
+        output.line("")
+        output.line(
+            f"{program.setup.effect}{memory} The MCP server gives the model the tools of Nexus. Nothing is "
+            f"blocked, and nexus setup {options.assistant} --undo takes all of it out again."
+        )
+    return real_changes
 
 
 def _show(change: SettingsChange) -> None:

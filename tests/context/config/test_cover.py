@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from nexus_context.config.check import check_config
 from nexus_context.config.frames import format_frame
 from nexus_context.config.mcp import read_servers
-from nexus_context.errors import Problem
+from nexus_context.errors import Problem, Severity, Span
 from nexus_context.text.json import parse
 from nexus_context.text.lines import LineIndex
 
@@ -134,3 +134,22 @@ def test_what_a_comment_of_several_lines_holds_is_covered() -> None:
     for problem in problems(text):
         shown = format_frame(problem, text, is_private=True)
         assert WORD not in shown and "1234" not in shown
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "code", "line"),
+    [
+        ('{"mode": "yolo", "x": "y"}', '"yolo"', "assistant.void", '{"mode": "yolo", "x": "*"}'),
+        ('{"mode": "yolo", "x": "y"}', '"yolo"', "json.duplicate", '{"mode": "****", "x": "*"}'),
+        ('{"apiKey": "yolo"}', '"yolo"', "assistant.void", '{"apiKey": "****"}'),
+        ('{"env": {"A": "yolo"}}', '"yolo"', "assistant.no-effect", '{"env": {"A": "****"}}'),
+        ('{"args": ["-y", "pack"]}', "pack", "mcp.unpinned", '{"args": ["**", "pack"]}'),
+        ('{"args": ["-y", "pack"]}', "pack", "mcp.type", '{"args": ["**", "****"]}'),
+    ],
+)
+def test_the_reported_value_is_shown_where_it_cannot_be_secret(
+    text: str, value: str, code: str, line: str
+) -> None:
+    start = text.index(value)
+    problem = Problem("/w/x.json", Span(start, start + len(value)), code, Severity.ERROR, "Wrong.")
+    assert f"  1 | {line}\n" in format_frame(problem, text)

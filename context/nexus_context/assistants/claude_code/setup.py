@@ -42,4 +42,9 @@ def _list_files(options: SetupChoices, place: SetupPlace) -> tuple[SettingsFile,
     )
 
 
-SETUP = ProgramSetup(_list_files, PROMPT_EVENT)
+SETUP = ProgramSetup(
+    _list_files,
+    "The hooks tell Nexus when a session starts, pauses, is compacted and ends, and which instructions it "
+    "loaded. After a compaction they give back what the summary dropped.",
+    PROMPT_EVENT,
+)

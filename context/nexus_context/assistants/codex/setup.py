@@ -33,5 +33,9 @@ def _list_files(options: SetupChoices, place: SetupPlace) -> tuple[SettingsFile,
 
 
 SETUP = ProgramSetup(
-    _list_files, PROMPT_EVENT, "Codex skips new hooks until you trust them: run codex, then /hooks."
+    _list_files,
+    "The hooks tell Nexus when a session starts, pauses and is compacted. After a compaction they give back "
+    "what the summary dropped.",
+    PROMPT_EVENT,
+    "Codex skips new hooks until you trust them: run codex, then /hooks.",
 )

@@ -33,4 +33,6 @@ def _list_files(options: SetupChoices, place: SetupPlace) -> tuple[SettingsFile,
     return (SettingsFile(join(directory, ".gemini", "settings.json"), "commented", entries),)
 
 
-SETUP = ProgramSetup(_list_files, PROMPT_EVENT)
+SETUP = ProgramSetup(
+    _list_files, "The hooks tell Nexus when a session starts, pauses and ends.", PROMPT_EVENT
+)

@@ -60,4 +60,4 @@ def _list_files(options: SetupChoices, place: SetupPlace) -> tuple[SettingsFile,
     )
 
 
-SETUP = ProgramSetup(_list_files)
+SETUP = ProgramSetup(_list_files, "The plugin tells Nexus when a session starts and pauses.")

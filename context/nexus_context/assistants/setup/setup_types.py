@@ -58,13 +58,14 @@ class SetupPlace(msgspec.Struct, frozen=True):
 
 
 class ProgramSetup(msgspec.Struct, frozen=True):
-    """Says what setup writes for a program, and what it advises the user afterwards.
+    """Says what setup writes for a program, what that does, and what it advises the user afterwards.
 
     `prompt_event` is the event before a prompt is sent whose hook may add to the context, None if the program
     has none.
     """
 
     list_files: Callable[[SetupChoices, SetupPlace], tuple[SettingsFile, ...]]
+    effect: str
     prompt_event: str | None = None
     advice: str | None = None
 

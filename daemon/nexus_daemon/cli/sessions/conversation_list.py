@@ -73,7 +73,7 @@ def run_list(options: argparse.Namespace) -> int:
     elif conversations:
         note("No conversation matches --program and --since.")
     else:
-        note(_nothing(workspace, stored_infos, place, is_all=options.all))
+        note(_nothing(workspace, stored_infos, place, options))
     return 1 if of_programs.failures else 0
 
 
@@ -90,7 +90,12 @@ def folders_of(root: str | None) -> Folders:
     return None if root is None else related_folders(root, str(load_inputs().user_home))
 
 
-def _nothing(workspace: str, stored_infos: Sequence[SessionInfo], place: Place, *, is_all: bool) -> str:
+def _nothing(
+    workspace: str, stored_infos: Sequence[SessionInfo], place: Place, options: argparse.Namespace
+) -> str:
+    if options.program is not None:
+        return f"There are no sessions of {program_title(options.program)}{'' if options.all else ' here'}."
+    is_all = options.all
     elsewhere = set() if is_all else {path_of(session) for session in stored_infos}
     elsewhere |= set() if is_all else {session.folder for session in find_sessions(place).sessions}
     if not elsewhere and not place.reads_conversations:
