@@ -3,7 +3,15 @@ import * as vscode from "vscode";
 import { changeText, lossText } from "../documents/receipt";
 import { isFolder, MAIN } from "../focus";
 import { NEXUS, NexusError } from "../nexus";
-import type { ConversationHit, ConversationSearchResult, Receipt, SearchHit, SessionInfo } from "../protocol";
+import { conversationNode } from "../panel/sessions";
+import type {
+  ConversationHit,
+  ConversationInfo,
+  ConversationSearchResult,
+  Receipt,
+  SearchHit,
+  SessionInfo,
+} from "../protocol";
 import type { Transcripts } from "../transcript";
 import type { Source } from "../transcript/about";
 import { about, exactly, plural } from "../usage/figures";
@@ -21,13 +29,14 @@ import {
 } from "./commandContext";
 
 const MOST_HITS = 50;
+const MOST_LISTED = 200;
 
 type Commands = Record<string, (...args: unknown[]) => Promise<unknown>>;
 
 export function sessionCommands(tools: Tools, transcripts: Pick<Transcripts, "show">): Commands {
   return {
     "nexus.showTranscript": (arg) => showTranscript(tools, transcripts, subjectOf(arg)),
-    "nexus.switchSession": (arg) => switchSession(tools, subjectOf(arg)),
+    "nexus.switchSession": (arg) => switchSession(tools, transcripts, subjectOf(arg)),
     "nexus.newSession": (arg) => newSession(tools, subjectOf(arg)),
     "nexus.forkSession": (arg) => forkSession(tools, subjectOf(arg)),
     "nexus.renameSession": (arg) => renameSession(tools, subjectOf(arg)),
@@ -57,10 +66,19 @@ async function showTranscript(tools: Tools, transcripts: Pick<Transcripts, "show
   await transcripts.show({ folder: place.workspaceFolder, session }, target);
 }
 
-async function switchSession(tools: Tools, subject: Subject): Promise<void> {
+/** Conversations of other programs and folders are offered, too; they can only be read. */
+async function switchSession(tools: Tools, transcripts: Pick<Transcripts, "show">, subject: Subject): Promise<void> {
   const place = await tools.place(subject);
-  const chosen = subject.session ?? (await pickSession(tools, place, "Switch Conversation"));
-  focusOn(tools, place, chosen);
+  if (subject.session !== undefined) return focusOn(tools, place, subject.session);
+  const items = Promise.all([sessionsOf(tools, place), conversationsOf(tools, place)]).then(
+    ([sessions, conversations]) => [
+      ...sessions.map((one) => ({ ...sessionItem(one, tools.focus.session), subject: undefined })),
+      ...conversationItems(sessions, conversations, place),
+    ],
+  );
+  const chosen = await pick<ConversationItem>(items, `Switch Conversation · ${place.name}`, "Which conversation?");
+  if (chosen.subject) await showTranscript(tools, transcripts, chosen.subject);
+  else focusOn(tools, place, chosen.session);
 }
 
 async function newSession(tools: Tools, subject: Subject): Promise<void> {
@@ -162,12 +180,18 @@ async function search(
   query: string,
 ): Promise<Pick<ConversationSearchResult, "hits" | "fileHits">> {
   const params = { workspaceFolder, query, limit: MOST_HITS };
+  const found = await unlessOlder(tools.request("searching", "nexus/conversation/search", params));
+  return found ?? { ...(await tools.request("searching", "nexus/session/search", params)), fileHits: [] };
+}
+
+/** The result of a request; undefined of an older server, which does not know it. */
+async function unlessOlder<T>(result: Promise<T>): Promise<T | undefined> {
   try {
-    return await tools.request("searching", "nexus/conversation/search", params);
+    return await result;
   } catch (error) {
-    if (!(error instanceof NexusError && error.code === "method-not-found")) throw error;
+    if (error instanceof NexusError && error.code === "method-not-found") return undefined;
+    throw error;
   }
-  return { ...(await tools.request("searching", "nexus/session/search", params)), fileHits: [] };
 }
 
 /** The message itself, what was found selected; also where the conversation was cleared since. */
@@ -262,6 +286,31 @@ async function sessionsOf(tools: Tools, place: CommandTarget): Promise<SessionIn
   });
   if (sessions.some((one) => one.session === MAIN)) return sessions;
   return [{ session: MAIN, thread: "", turns: 0, messages: 0, tokens: 0, created: "", updated: "" }, ...sessions];
+}
+
+/** Those of all programs, in this folder and around it; none of an older server. */
+async function conversationsOf(tools: Tools, { workspaceFolder }: CommandTarget): Promise<ConversationInfo[]> {
+  const params = { workspaceFolder, limit: MOST_LISTED };
+  const list = await unlessOlder(tools.request("conversations", "nexus/conversation/list", params));
+  return list?.conversations ?? [];
+}
+
+type ConversationItem = vscode.QuickPickItem & { readonly session: string; readonly subject: Subject | undefined };
+
+/** The conversations that are not among the folder's own sessions, below a line. */
+function conversationItems(
+  sessions: readonly SessionInfo[],
+  conversations: readonly ConversationInfo[],
+  place: CommandTarget,
+): ConversationItem[] {
+  const own = new Set(sessions.map(({ thread }) => thread));
+  const given = { folder: place.workspaceFolder, now: new Date() };
+  const items = conversations
+    .filter(({ thread }) => thread === undefined || !own.has(thread))
+    .map((one) => conversationNode(one, given))
+    .map(({ label, description = "", subject }) => ({ session: "", label, description, subject }));
+  const line = { label: "Read only", kind: vscode.QuickPickItemKind.Separator, session: "", subject: undefined };
+  return items.length > 0 ? [line, ...items] : [];
 }
 
 function sessionItem(one: SessionInfo, focused: string): vscode.QuickPickItem & { session: string } {

@@ -128,7 +128,10 @@ function sessionNode(one: SessionInfo, conversation: ConversationInfo | undefine
 }
 
 /** A conversation that is not kept, or in another folder. */
-function conversationNode(one: ConversationInfo, { folder, home, now }: SessionsGiven): Node {
+export function conversationNode(
+  one: ConversationInfo,
+  { folder, home, now }: Pick<SessionsGiven, "folder" | "home" | "now">,
+): Node {
   const label = one.title ?? one.id;
   const tokens = one.tokens === undefined ? [] : [tokensOf(one.tokens, !one.estimated)];
   const cost = costText(one);

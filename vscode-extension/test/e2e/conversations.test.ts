@@ -76,6 +76,11 @@ test("one of Codex in the folder above is in the list with its sum, is found, an
     () => bench.page.locator(".part.editor .tab.active").innerText(),
     (name) => name.includes("Which kingfisher"),
   );
+
+  await bench.command("View: Close All Editors");
+  await bench.command("Nexus: Switch Conversation");
+  await bench.picks("Which kingfisher?").click();
+  await lines.locator("text=not kept: read from the file of Codex").waitFor();
   expect((await other.request("nexus/session/list", here())).sessions).toHaveLength(3); // nothing was kept
 });
 

@@ -194,7 +194,8 @@ test("one that is deleted is not looked at any more", async () => {
   expect(focus.session).toBe("main");
 });
 
-test("the picker offers main too, though nothing was said in it yet", async () => {
+test("the picker offers main too, though nothing was said in it yet; also of an older server", async () => {
+  nexus.answers["nexus/conversation/list"] = new NexusError("Unknown.", "method-not-found");
   mock.answers.push((item: { session: string }) => item.session === "plan");
   await run("nexus.switchSession");
   expect(mock.picks[0]).toMatchObject([
@@ -202,6 +203,20 @@ test("the picker offers main too, though nothing was said in it yet", async () =
     { label: "plan", description: "2 turns · 5 messages · ≈ 79 tokens" },
   ]);
   expect(focus.session).toBe("plan");
+});
+
+test("the picker has conversations of other programs, which are read", async () => {
+  const lastTurn = new Date().toISOString();
+  const codex = { program: "codex", programTitle: "Codex", id: "c1", title: "Fix it", lastTurn, tokens: 900 };
+  const own = { program: "nexus", programTitle: "Nexus", id: "t1", lastTurn, kept: true, thread: "t" };
+  nexus.answers["nexus/conversation/list"] = { conversations: [own, codex], total: {}, failures: [] };
+  mock.answers.push(({ label }: { label: string }) => label === "Fix it");
+  await run("nexus.switchSession");
+  const items = mock.picks[0] as { label: string; description: string }[];
+  expect(items.map(({ label }) => label)).toEqual(["$(check) main", "plan", "Read only", "Fix it"]);
+  expect(items[3]?.description).toMatch(/^Codex · 900 tokens · not kept · /);
+  expect(focus.session).toBe("main");
+  expect(transcripts).toEqual([[{ folder: FOLDER, session: "Fix it", source: { program: "codex", id: "c1" } }]]);
 });
 
 test("a compaction shows its receipt, and its undo takes back that one", async () => {
