@@ -74,13 +74,14 @@ def _of_project(folder: Path, names: Sequence[str]) -> AssistantCheck:
     surroundings = Surroundings(
         disk.real(given_surroundings.folder), given_surroundings.user_home, {}, trusted=True
     )
-    names = [name for name in names if is_set_up(name, surroundings, disk)]
+    project = project_of(surroundings, disk)
+    names = [name for name in names if is_set_up(name, surroundings.folder, disk, project)]
     if not names:
         return gather(folder, ())
     from nexus_context.assistants.views.profile import read_profile
 
-    is_own = find_mark((CONFIG_DIRECTORY,), surroundings, disk) is not None
-    disk = Disk(within=project_of(surroundings, disk).roots)
+    is_own = find_mark((CONFIG_DIRECTORY,), surroundings.folder, disk, project) is not None
+    disk = Disk(within=project.roots)
     profiles = [read_profile(program_name, surroundings, disk=disk, counted=False) for program_name in names]
     return gather(folder, profiles, covers_nexus=is_own)
 

@@ -12,7 +12,7 @@
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice
 
 from nexus_context.assistants.opencode.agents import agent_blocks, prompt_blocks
@@ -157,7 +157,7 @@ def _user_files(disk: Disk, surroundings: Surroundings, ignored: list[IgnoredFil
 
 
 def _project_files(
-    disk: Disk, surroundings: Surroundings, directories: list[str], ignored: list[IgnoredFile]
+    disk: Disk, surroundings: Surroundings, directories: Sequence[str], ignored: list[IgnoredFile]
 ) -> Iterator[str]:
     if is_on(surroundings, "OPENCODE_DISABLE_PROJECT_CONFIG"):
         return
@@ -175,7 +175,7 @@ def _project_files(
 
 
 def _instruction_files(
-    disk: Disk, surroundings: Surroundings, directories: list[str], entry: str, *, visits: "Visits"
+    disk: Disk, surroundings: Surroundings, directories: Sequence[str], entry: str, *, visits: "Visits"
 ) -> Iterator[str]:
     """The files of one entry."""
     if entry.startswith("~/"):

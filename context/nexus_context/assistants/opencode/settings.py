@@ -173,7 +173,7 @@ def config_directories(disk: Disk, surroundings: Surroundings) -> list[str]:
     return list(dict.fromkeys((config_home(surroundings), *dot_directories, *chosen_directories)))
 
 
-def directories(disk: Disk, surroundings: Surroundings) -> list[str]:
+def directories(disk: Disk, surroundings: Surroundings) -> tuple[str, ...]:
     """List the directories from the folder up to the root of the working tree. Without a repository, the list
     goes up to the root of the file system.
     """

@@ -2,6 +2,7 @@
 git.
 """
 
+import functools
 import os
 from typing import NamedTuple
 
@@ -27,12 +28,13 @@ class WorkingTree(NamedTuple):
     store: str
 
 
-def parents(folder: str) -> list[str]:
+@functools.lru_cache(maxsize=256)
+def parents(folder: str) -> tuple[str, ...]:
     """List a folder and all directories above it, the nearest first."""
     result = [folder]
-    while os.path.dirname(result[-1]) != result[-1]:
-        result.append(os.path.dirname(result[-1]))
-    return result
+    while (parent := os.path.dirname(result[-1])) != result[-1]:
+        result.append(parent)
+    return tuple(result)
 
 
 def directories_below(disk: Disk, folder: str) -> tuple[list[str], bool]:

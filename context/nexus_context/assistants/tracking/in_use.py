@@ -139,9 +139,10 @@ def _programs(
     surroundings: Surroundings, disk: Disk, sessions: Sequence[AssistantSession], now: float
 ) -> Iterator[_Ranked]:
     latest_sessions = {session.assistant: session for session in reversed(sessions)}
+    project = project_of(surroundings, disk)
     for name, program in PROGRAMS.items():
         session = latest_sessions.get(name)
-        mark = find_mark(program.marks, surroundings, disk, inherited=program.inherited)
+        mark = find_mark(program.marks, surroundings.folder, disk, project, inherited=program.inherited)
         where = _describe_folder(session, surroundings)
         idle = 0.0 if session is None else now - seconds(session.changed)
         model = None if session is None else session.model
@@ -173,7 +174,8 @@ def _nexus(surroundings: Surroundings, disk: Disk, own_idle: float | None, *, is
     if own_idle is not None and own_idle <= RECENT_S:
         reason = f"last used here {_ago(max(own_idle, 0.0))}"
         return 1, own_idle, FolderView(NEXUS, "Nexus", reason, in_use=True)
-    mark = find_mark((CONFIG_DIRECTORY, INSTRUCTIONS), surroundings, disk)
+    project = project_of(surroundings, disk)
+    mark = find_mark((CONFIG_DIRECTORY, INSTRUCTIONS), surroundings.folder, disk, project)
     if mark is not None:
         return 2, 0.0, FolderView(NEXUS, "Nexus", f"{mark} is here", in_use=True)
     reason = "no assistant is in use here" if is_alone else "nothing of it is here"

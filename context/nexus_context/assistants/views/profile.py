@@ -37,7 +37,7 @@ from nexus_context.assistants.reading.working_tree import is_within
 from nexus_context.assistants.views.instruction_files import InstructionFiles, find_instruction_files
 from nexus_context.assistants.views.joint_texts import check_sent_instructions
 from nexus_context.assistants.views.mcp_servers import read_servers
-from nexus_context.assistants.views.set_up import is_set_up
+from nexus_context.assistants.views.set_up import is_set_up, project_of
 from nexus_context.errors import Problem, Severity, Span
 from nexus_context.tokens import TokenCounter, count_spans, counter_for
 
@@ -86,7 +86,7 @@ def read_profile(
         )
     )
     explained = {problem.path for problem in (*settings.problems, *sent.problems)}
-    is_here = is_set_up(name, surroundings, disk)
+    is_here = is_set_up(name, surroundings.folder, disk, project_of(surroundings, disk))
     scopes = {part.scope for block in blocks for part in block.parts} | {file.scope for file in later}
     unexplained = tuple(file for file in ignored if is_here and file.path not in explained)
     replaced_servers: list[Problem] = []

@@ -38,25 +38,29 @@ def project_of(surroundings: Surroundings, disk: Disk) -> Project:
     return Project((os.path.join(base, os.path.relpath(folder, base).split(os.sep)[0]),), home)
 
 
-def is_set_up(name: str, surroundings: Surroundings, disk: Disk) -> bool:
-    """Whether a project has a file or directory of an assistant that counts in the folder."""
+def is_set_up(name: str, folder: str, disk: Disk, project: Project) -> bool:
+    """Whether the project of a folder has a file or directory of an assistant that counts in the folder."""
     program = PROGRAMS[name]
-    return find_mark(program.marks, surroundings, disk, inherited=program.inherited) is not None
+    return find_mark(program.marks, folder, disk, project, inherited=program.inherited) is not None
 
 
 def find_mark(
-    marks: Sequence[str], surroundings: Surroundings, disk: Disk, *, inherited: Sequence[str] | None = None
+    marks: Sequence[str],
+    folder: str,
+    disk: Disk,
+    project: Project,
+    *,
+    inherited: Sequence[str] | None = None,
 ) -> str | None:
-    """Find the nearest mark in the folder, or above it in its project. Return its path relative to the
+    """Find the nearest mark in a folder, or above it in its project. Return its path relative to the
     folder, else None.
 
     Above the folder only the marks in `inherited` count, or all if that is None. What is in a program's
     directory in the user's home is the user's, and no mark of a project there.
     """
-    project = project_of(surroundings, disk)
-    for directory in parents(surroundings.folder):
+    for directory in parents(folder):
         is_home = directory == project.user_home
-        counting_marks = marks if directory == surroundings.folder or inherited is None else inherited
+        counting_marks = marks if directory == folder or inherited is None else inherited
         for mark in counting_marks if project.contains(directory) else ():
             first_step, *_ = parts = mark.split("/")
             is_users = (
@@ -66,5 +70,5 @@ def find_mark(
             )
             path = os.path.join(directory, *parts)
             if not is_users and disk.exists(path):
-                return os.path.relpath(path, surroundings.folder)
+                return os.path.relpath(path, folder)
     return None
