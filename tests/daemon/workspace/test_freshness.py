@@ -118,6 +118,8 @@ def test_a_folder_that_was_just_added_is_unknown_until_its_watch_stands(
 
     async def story(desk: Desk) -> None:
         talk = await desk.client()
+        for folder in tuple(desk.daemon.windows.folders):
+            await folder.programs.settled()  # which may change what is watched
         await until_states(desk, talk, 10, "watched")
 
         def slow(paths: Any) -> Any:
