@@ -111,6 +111,10 @@ def test_gemini_copilot_and_cursor(tmp_path: Path) -> None:
 {"mcpServers": {"three": $S, "one": $S}, "mcp": {"allowed": ["one", "two", "three"]}}
 //- /work/.vscode/mcp.json
 {"servers": {"code": $S}, "inputs": []}
+//- /work/.mcp.json
+{"mcpServers": {"portable": $S, "code": $S}}
+//- /home/.copilot/mcp-config.json
+{"mcpServers": {"mine": $S}}
 //- /work/.cursor/mcp.json
 {"mcpServers": {"near": $S}}
 //- /home/.cursor/mcp.json
@@ -122,7 +126,11 @@ def test_gemini_copilot_and_cursor(tmp_path: Path) -> None:
         ("three", "/work/.gemini/settings.json", "project", "starts"),
         ("two", "/home/.gemini/settings.json", "user", "off"),
     ]
-    assert check(fixture, "copilot", tmp_path) == [("code", "/work/.vscode/mcp.json", "project", "asks")]
+    assert check(fixture, "copilot", tmp_path) == [
+        ("code", "/work/.vscode/mcp.json", "project", "asks"),
+        ("mine", "/home/.copilot/mcp-config.json", "user", "asks"),
+        ("portable", "/work/.mcp.json", "project", "asks"),
+    ]
     assert check(fixture, "cursor", tmp_path) == [
         ("far", "/home/.cursor/mcp.json", "user", "starts"),
         ("near", "/work/.cursor/mcp.json", "project", "starts"),
