@@ -57,6 +57,7 @@ OTHERS = {
     "pip install 'nexusd[mcp]'": "needs the network",
     'pip install "nexusd[embeddings]"': "needs the network",
     "pip install /path/to/the/clone && python -c 'import nexus_context; help(nexus_context)'": "the network",
+    "pipx uninstall nexusd": "an installation",
     "export ANTHROPIC_API_KEY=…": "a key",
     "mkdir -p ~/.local/share/nvim/site/pack/nexus/start": "Neovim; tests/e2e/test_neovim.py runs the plugin",
     "ln -s /path/to/nexus/editors/neovim ~/.local/share/nvim/site/pack/nexus/start/nexus": "Neovim",
