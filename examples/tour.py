@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 
 from rich import box
 from rich.console import Console
+from rich.markup import escape
 from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
@@ -45,15 +46,20 @@ CONVERSATION = [
 ]
 
 NEXT = """Nothing was written in this folder.
-[bold]Now try this in your project[/]: `make run FOLDER=~/my/project` gives the same tour there. Or:
+{hint}
 
     pipx install {clone}    # the command `nexus`; without it, type {nexus}
-    cd ~/my/project
+    cd {folder}
     nexus                         # which assistants are in use, what each request costs, what is wrong
     nexus show --for all          # who reads what, file by file
     nexus explain 'npm test'      # may it run this? also AGENTS.md:14, permissions.allow, mcp:NAME
     nexus check                   # every problem with file, line and fix; exit code 1 for CI
     nexus watch                   # the session of Claude Code, Codex, … that runs there now"""
+
+IN_YOURS = (
+    "[bold]Now try this in your project[/]: `make run FOLDER=~/my/project` gives the same tour there. Or:"
+)
+MORE = "[bold]What to type here[/]:"
 
 Message = dict[str, Any]
 
@@ -179,7 +185,10 @@ def main() -> None:
             run_command(console, tour.folder, command, environment)
         code = show_editor(console, tour, environment)
     nexus = Path(sys.executable).with_name("nexus")
-    console.print(NEXT.format(clone=EXAMPLES.parent, nexus=nexus), soft_wrap=True)
+    place = "~/my/project" if folder is None else escape(shlex.quote(str(tour.folder)))
+    hint = IN_YOURS if folder is None else MORE
+    next_steps = NEXT.format(hint=hint, folder=place, clone=EXAMPLES.parent, nexus=nexus)
+    console.print(next_steps, soft_wrap=True)
     sys.exit(code)
 
 
