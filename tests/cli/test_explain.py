@@ -140,6 +140,7 @@ def test_the_sandbox_of_codex_says_whether_there_is_a_network(
         ([" "], 1, "Name a call"),
         (["--file", "missing.sh"], 1, "missing.sh"),
         (["ls", "--folder", "missing"], 2, "missing does not exist"),
+        (["chat.useAgentMdFile"], 1, "Did you mean `chat.useAgentsMdFile` of GitHub Copilot?"),
     ],
 )
 def test_wrong_usage_says_what_is_right(
@@ -220,6 +221,7 @@ def test_a_setting_has_its_value_and_the_files_that_set_it(
         ("sandbox_mode", "Codex", ".", "What commands may change: nothing (`read-only`), "),
         ("hide_agent_reasoning", "Codex", ": false.", "Whether the reasoning of the model is hidden "),
         ("context.discoveryMaxDirs", "Gemini CLI", ": 200.", "Maximum number of directories to search "),
+        ("chat.useNestedAgentsMdFiles", "GitHub Copilot", ": false.", "Whether AGENTS.md files of the "),
         ("tool_output.max_lines", "opencode", ": 2000.", "Maximum lines of tool output before "),
     ],
 )

@@ -115,6 +115,7 @@ def test_values_keep_their_order_and_match_with_the_quote() -> None:
         ("claude-code", ("effortLevel",), ["low", "medium", "high"]),
         (MCP_SERVERS, ("mcpServers", "x", "type"), ["stdio", "http", "sse"]),
         ("claude-code", ("autoMemoryEnabled",), [True, False]),
+        ("copilot", ("chat.mcp.access",), ["none", "registry", "all"]),
     ],
 )
 def test_the_values_of_a_key(name: str, keys: tuple[str, ...], known: list[Any]) -> None:
@@ -132,6 +133,7 @@ def test_the_values_of_a_key(name: str, keys: tuple[str, ...], known: list[Any])
         ("codex", (), "model"),
         ("gemini", ("mcpServers", "x"), "command"),
         ("opencode", (), "mcp"),
+        ("copilot", (), "chat.useAgentsMdFile"),
         (MCP_SERVERS, ("servers", "x"), "command"),
     ],
 )

@@ -98,6 +98,24 @@ def test_a_key_of_nexus_and_of_a_server(tmp_path: Path) -> None:
     tell_story(tmp_path, story)
 
 
+def test_the_settings_of_vs_code_know_the_keys_of_copilot(tmp_path: Path) -> None:
+    async def story(desk: Desk) -> None:
+        talk = await desk.client()
+        settings = '{"chat.useAgentsMdFile": false, "chat"}'
+        desk.open(talk, "/a/.vscode/settings.json", settings)
+        shown = await ask(desk, talk, 1, "hover", "/a/.vscode/settings.json", position=at(settings, "useA"))
+        assert "In force from one file: false" in shown["contents"]["value"]
+        where = at(settings, '"chat"}', 5)
+        offers = await ask(desk, talk, 2, "completion", "/a/.vscode/settings.json", position=where)
+        assert "chat.mcp.access" in str(offers)
+        desk.open(talk, "/a/.vscode/mcp.json", '{"chat"}')
+        where = {"line": 0, "character": 6}
+        offers = await ask(desk, talk, 3, "completion", "/a/.vscode/mcp.json", position=where)
+        assert "servers" in str(offers) and "chat.mcp.access" not in str(offers)
+
+    tell_story(tmp_path, story)
+
+
 def test_a_heading_says_what_its_section_costs(tmp_path: Path) -> None:
     async def story(desk: Desk) -> None:
         write(desk, "/a/CLAUDE.md", "# Rules\nBe brief.\n")

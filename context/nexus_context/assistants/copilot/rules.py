@@ -46,12 +46,15 @@ from nexus_context.errors import Problem, Severity, Span
 from nexus_context.folder.layers.copilot import ALWAYS, DEEPEST, DIRECTORY, NO_FIELD, SUFFIX, read_header
 
 PAGE = "https://code.visualstudio.com/docs/agent-customization/custom-instructions"
+SOURCE = "https://github.com/microsoft/vscode/tree/main/src/vs/workbench/contrib/chat/common/promptSyntax"
 ELSEWHERE_PAGE = (
     "https://docs.github.com/en/copilot/how-tos/copilot-cli/customize-copilot/add-custom-instructions"
 )
 READ_ELSEWHERE = ("AGENTS.md", "CLAUDE.md", "GEMINI.md")
 """What GitHub's agents and Copilot's command line read at the root, whatever VS Code does."""
 NESTED = "chat.useNestedAgentsMdFiles"
+NESTED_SWITCHES = (NESTED, "chat.useAgentsMdFile")
+"""What nested AGENTS.md files need."""
 APPLYING = "chat.includeApplyingInstructions"
 CLAUDE_FILES = ("CLAUDE.md", ".claude/CLAUDE.md", "CLAUDE.local.md", "~/.claude/CLAUDE.md")
 ALWAYS_BY_SWITCH = {
@@ -86,7 +89,7 @@ ASSISTANT = Assistant(
         Rule("`applyTo` is one text, with commas", PAGE),
         Rule(".claude/rules and ~/.claude/rules by their `paths`", PAGE),
         Rule("`chat.instructionsFilesLocations` adds directories and switches others off", PAGE),
-        Rule(f"nested AGENTS.md only with `{NESTED}`", PAGE),
+        Rule(f"nested AGENTS.md only with `{NESTED}` and `chat.useAgentsMdFile`", SOURCE),
         Rule("GEMINI.md at the root and nested AGENTS.md, but not in VS Code", ELSEWHERE_PAGE),
     ),
 )
@@ -126,7 +129,7 @@ def read_copilot(disk: Disk, settings: AssistantSettings) -> Sent:
                 instructions.ignored.append(IgnoredFile(path, reason))
             else:
                 _add_instructions(instructions, path, disk.text(path) or "", suffix)
-    nested = ("AGENTS.md",) if is_on(settings, NESTED) else ()
+    nested = ("AGENTS.md",) if all(is_on(settings, switch) for switch in NESTED_SWITCHES) else ()
     blocks = (
         (SentBlock("instructions", "system", tuple(instructions.parts), complete=False),)
         if instructions.parts
@@ -145,8 +148,9 @@ def read_copilot(disk: Disk, settings: AssistantSettings) -> Sent:
 def _explain_unread(settings: AssistantSettings, path: str) -> IgnoredFile | None:
     """Explain why VS Code does not send a file that GitHub's agents or the Copilot CLI may read."""
     directory, name = os.path.split(path)
-    if name == "AGENTS.md" and not is_on(settings, NESTED):
-        reason = f"VS Code does not read it: `{NESTED}` is off{settings.place(NESTED)}."
+    off = next((switch for switch in NESTED_SWITCHES if not is_on(settings, switch)), None)
+    if name == "AGENTS.md" and off is not None:
+        reason = f"VS Code does not read it: `{off}` is off{settings.place(off)}."
         return IgnoredFile(path, reason, is_problem=False)
     if name == "GEMINI.md" and directory == settings.where.folder:
         reason = "VS Code does not read GEMINI.md; GitHub's agents and the Copilot command line do."

@@ -1,19 +1,21 @@
-"""Reads the settings of VS Code that decide what GitHub Copilot reads, by its documentation.
+"""Reads the settings of VS Code that decide what GitHub Copilot reads, by its documentation and source.
 
 1. The files are `settings.json` of the user, then `.vscode/settings.json` of the folder, whose values count
-   more. Objects are merged.
-2. MCP servers are in `mcp.json` of the user and in `.vscode/mcp.json`.
+   more. Objects are merged. A few keys count only in the user's file (`settings.schema.json`: `x-scope`).
+2. VS Code does not check the type of a switch: a text, also `"false"`, is on.
+3. MCP servers are in `mcp.json` of the user and in `.vscode/mcp.json`.
 """
 
 import os
 import re
 import sys
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 from nexus_context.assistants.reading.disk import Disk
 from nexus_context.assistants.reading.expressions import is_valid_expression
-from nexus_context.assistants.reading.findings import shadow_problem
+from nexus_context.assistants.reading.findings import mismatch_problem, settings_problem, shadow_problem
 from nexus_context.assistants.reading.profile_types import (
     AssistantSettings,
     AssistantSettingsFile,
@@ -27,8 +29,12 @@ from nexus_context.assistants.reading.server_checks import (
     judge_variable,
 )
 from nexus_context.assistants.reading.settings import read_document
+from nexus_context.config.check import find_mismatches, load_schema
 from nexus_context.errors import Problem, Severity
+from nexus_context.text.json import JsonDocument
 
+SCHEMA = str(Path(__file__).with_name("settings.schema.json"))
+DOCS = str(Path(__file__).with_name("settings.docs.json"))
 SWITCHES: Mapping[str, bool] = {
     "github.copilot.chat.codeGeneration.useInstructionFiles": True,
     "chat.useAgentsMdFile": True,
@@ -45,6 +51,7 @@ USER_DIRECTORIES = {
     "darwin": ("Library", "Application Support", "Code", "User"),
     "win32": ("AppData", "Roaming", "Code", "User"),
 }
+_SWITCH_TEXTS = {"true": True, "false": False}
 _PLAIN = re.compile(r"\w(?:[\w -]*\w)?")
 _EXPRESSION = re.compile(r"/(.+)/[dgimsuvy]*")
 KNOWN = frozenset(
@@ -70,19 +77,20 @@ def read_settings(disk: Disk, surroundings: Surroundings) -> AssistantSettings:
             document = read_document(disk, os.path.join(directory, name))
             if document is not None:
                 values: dict[str, Any] = document.value if isinstance(document.value, dict) else {}
-                file = AssistantSettingsFile(document.path, scope, values, document)
+                file = AssistantSettingsFile(document.path, scope, _counting(values, scope), document)
                 files.append(file)
-                check = _check_servers if name == "mcp.json" else _check_switches
-                file_problems = check(file, surroundings)
-                problems.extend(file_problems)
+                if name == "mcp.json":
+                    problems.extend(_check_servers(file, surroundings))
+                else:
+                    problems.extend(_check_settings(document, values, scope))
                 texts[document.path] = document.text
     problems.extend(_check_approvals(files))
     return AssistantSettings(surroundings, tuple(files), tuple(problems), texts=texts)
 
 
 def settings_schema() -> dict[str, Any]:
-    """Return an empty schema, because the keys of these settings are not known."""
-    return {}
+    """Return the JSON Schema of the keys of `settings.json` that are about Copilot, without VS Code's own."""
+    return load_schema(SCHEMA)
 
 
 def user_directory(surroundings: Surroundings) -> str:
@@ -92,32 +100,54 @@ def user_directory(surroundings: Surroundings) -> str:
 
 
 def is_on(settings: AssistantSettings, switch: str) -> bool:
-    """Whether a setting in SWITCHES is on. A value that is not a boolean does not count."""
-    values = [value for value in settings.each(switch) if isinstance(value, bool)]
-    return values[-1] if values else SWITCHES[switch]
+    """Whether a setting in SWITCHES is on. A value of another type counts as JavaScript takes it."""
+    values = [file.values[switch] for file in settings.files if switch in file.values]
+    return _is_truthy(values[-1]) if values else SWITCHES[switch]
 
 
 def instruction_locations(settings: AssistantSettings) -> list[str]:
-    """List the directories or files of instructions that are on, as the settings write them."""
-    locations = dict.fromkeys(DEFAULT_LOCATIONS, True)
-    for value in settings.each(LOCATIONS):
-        if isinstance(value, dict):
-            locations.update({name.rstrip("/"): on is True for name, on in value.items()})
-    return [name for name, on in locations.items() if on]
+    """List the directories or files of instructions that are on, as the settings write them. There are none
+    if the value in force is not an object.
+    """
+    value = settings.merged().get(LOCATIONS, {})
+    locations = dict.fromkeys(DEFAULT_LOCATIONS if isinstance(value, dict) else (), True)
+    for name, text in value.items() if isinstance(value, dict) else ():
+        location_is_on = _SWITCH_TEXTS.get(str(text).strip().lower())
+        if location_is_on is not None:
+            # a default location is switched off only by its exact name
+            locations[name.strip().rstrip("/") if location_is_on else name.strip()] = location_is_on
+    return [name for name, location_is_on in locations.items() if location_is_on]
 
 
-def _check_switches(file: AssistantSettingsFile, _: Surroundings) -> list[Problem]:
-    problems = []
-    for key in (*SWITCHES, LOCATIONS):
-        value_type = dict if key == LOCATIONS else bool
-        if key in file.values and not isinstance(file.values[key], value_type) and file.document is not None:
-            form = 'an object such as {"docs/ai": true}' if key == LOCATIONS else "true or false"
-            message = f"VS Code ignores this: `{key}` must be {form}."
-            span = file.document.span((key,))
-            problems.append(
-                Problem(file.path, span, "assistant.no-effect", Severity.WARNING, message=message)
-            )
-    return problems
+def _is_truthy(value: Any) -> bool:
+    return value not in (None, False, "", 0)
+
+
+def _counting(values: dict[str, Any], scope: Scope) -> dict[str, Any]:
+    """The values of a file without those that count only in the user's file."""
+    schema = settings_schema()["properties"]
+    ignored = {key for key in values if scope == "project" and "x-scope" in schema.get(key, ())}
+    return {key: value for key, value in values.items() if key not in ignored} if ignored else values
+
+
+def _check_settings(document: JsonDocument, values: dict[str, Any], scope: Scope) -> Iterator[Problem]:
+    schema, docs = settings_schema(), load_schema(DOCS)["own"]
+    for finding in find_mismatches(values, schema):
+        key = str(finding.pointer[0])
+        opening = "VS Code warns of this, and may not use it: "
+        if finding.pointer == (LOCATIONS,):
+            opening = "VS Code looks for instructions in no directory because of this: "
+        elif key in SWITCHES:
+            opening = f"VS Code takes this for {'true' if _is_truthy(values[key]) else 'false'}: "
+        yield mismatch_problem(document, finding, "reads-otherwise", opening)
+    for key in values:
+        node = schema["properties"].get(key, {})
+        if scope == "project" and "x-scope" in node:
+            message = f"VS Code ignores `{key}` in a folder. Set it in the settings of the user."
+            yield settings_problem(document, "no-effect", (key,), message)
+        elif node.get("x-nexus") == "not-modelled" and values[key] != docs[f"/{key}"].get("default"):
+            message = f"`{key}` changes what Copilot reads or may do. Nexus does not show that."
+            yield settings_problem(document, "not-modelled", (key,), message)
 
 
 def _check_approvals(files: list[AssistantSettingsFile]) -> Iterator[Problem]:

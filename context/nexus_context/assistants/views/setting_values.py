@@ -84,6 +84,9 @@ def nearest_setting(schema: Mapping[str, Any], text: str) -> str | None:
     """
     if _KEY.fullmatch(text) is None:
         return None
+    dotted = [key for key in schema.get("properties", {}) if "." in key]
+    if dotted:  # the keys of VS Code
+        return None if text in dotted or "." not in text else meant(text, dotted)
     keys = list(_keys_of(text, ()))
     near: list[str] = []
     node: Any = schema

@@ -29,7 +29,11 @@ def settings_readers(path: str, disk: Disk, surroundings: Surroundings) -> Itera
         settings = program.settings(looks, surroundings)
         names = {os.path.basename(file.path) for file in settings.files}
         # Codex does not list the file of a folder that it does not trust
-        has_keys = path in looks.read and os.path.basename(path) in names and bool(program.settings_schema)
+        has_keys = (
+            path in looks.read
+            and os.path.basename(path) in names - {"mcp.json"}  # VS Code's other file
+            and bool(program.settings_schema)
+        )
         servers = tuple(program.servers.read(looks, settings))
         if path in looks.read and (has_keys or _names_servers(path)):
             yield SettingsReader(name, settings, servers, has_keys)

@@ -47,7 +47,11 @@ user
 //- /work/pkg/AGENTS.md
 nested
 """
-FORM = 'must be an object such as {"docs/ai": true}.'
+CODES = {f"assistant.{effect}" for effect in ("no-effect", "void", "reads-otherwise", "not-modelled")}
+NOWHERE = "VS Code looks for instructions in no directory because of this: "
+NOT_SHOWN = "changes what Copilot reads or may do. Nexus does not show that."
+USERS = "in a folder. Set it in the settings of the user."
+INLINE = 'must be inline, hover, input or none. Did you mean "inline"?'
 ONLY_ATTACHED = "Copilot sends this file only where somebody attaches it"
 ALL = ["copilot", "agents", "claude", "dot claude", "home claude", "instructions", "rule", "user"]
 
@@ -68,7 +72,7 @@ def check(files: str, root: Path) -> dict[str, Any]:
         "problems": [
             (profile.texts[each.path][slice(*each.span)], each.message)
             for each in profile.problems
-            if each.code in ("assistant.no-effect", "assistant.void")
+            if each.code in CODES
         ],
     }
 
@@ -124,14 +128,63 @@ def test_the_folder_counts_before_the_user(tmp_path: Path) -> None:
 {"chat.useAgentsMdFile": true, "chat.useClaudeMdFile": "yes", "chat.instructionsFilesLocations": ["docs"]}
 """
     result = check(FILES + files, tmp_path)
-    assert sorted(result["sent"]) == sorted(["copilot", "agents", "instructions", "rule", "user", "docs"])
+    assert sorted(result["sent"]) == sorted(["copilot", "agents", "claude", "dot claude", "home claude"])
     assert result["problems"] == [
-        ('"yes"', "VS Code ignores this: `chat.useClaudeMdFile` must be true or false."),
+        (
+            '"yes"',
+            'VS Code takes this for true: "chat.useClaudeMdFile" must be true or false, not text.',
+        ),
         (
             '["docs"]',
-            f"VS Code ignores this: `chat.instructionsFilesLocations` {FORM}",
+            f'{NOWHERE}"chat.instructionsFilesLocations" must be an object, not a list.',
         ),
     ]
+
+
+@pytest.mark.parametrize(
+    ("settings", "left_out"),
+    [
+        ('{"chat.useAgentsMdFile": "false"}', []),
+        ('{"chat.useAgentsMdFile": 0}', ["agents"]),
+        ('{"chat.useAgentsMdFile": null}', ["agents"]),
+        ('{"chat.instructionsFilesLocations": {".github/instructions": "False"}}', ["instructions"]),
+        ('{"chat.instructionsFilesLocations": {".github/instructions/": false}}', []),
+        ('{"chat.instructionsFilesLocations": {".github/instructions": 7}}', []),
+    ],
+)
+def test_a_value_of_another_type_counts_as_vs_code_takes_it(
+    settings: str, left_out: list[str], tmp_path: Path
+) -> None:
+    result = check(f"{FILES}//- /work/.vscode/settings.json\n{settings}\n", tmp_path)
+    assert sorted(result["sent"]) == sorted({*ALL} - {*left_out})
+
+
+def test_nested_agents_files_need_both_switches(tmp_path: Path) -> None:
+    settings = '{"chat.useNestedAgentsMdFiles": true, "chat.useAgentsMdFile": false}'
+    result = check(f"{FILES}//- /work/.vscode/settings.json\n{settings}\n", tmp_path)
+    assert "pkg/AGENTS.md" not in result["later"]
+
+
+YOLO = '{"chat.tools.global.autoApprove": true}'
+
+
+@pytest.mark.parametrize(
+    ("path", "settings", "problems"),
+    [
+        ("/work/.vscode", '{"editor.fontSize": 12, "chat.agent.enabled": true}', []),
+        ("/work/.vscode", '{"chat.useAgentSkills": false}', [f"`chat.useAgentSkills` {NOT_SHOWN}"]),
+        ("/work/.vscode", YOLO, [f"VS Code ignores `chat.tools.global.autoApprove` {USERS}"]),
+        ("/home/.config/Code/User", YOLO, [f"`chat.tools.global.autoApprove` {NOT_SHOWN}"]),
+        (
+            "/work/.vscode",
+            '{"chat.editRequests": "inlin"}',
+            [f'VS Code warns of this, and may not use it: "chat.editRequests" {INLINE}'],
+        ),
+    ],
+)
+def test_other_keys(path: str, settings: str, problems: list[str], tmp_path: Path) -> None:
+    result = check(f"//- {path}/settings.json\n{settings}\n", tmp_path)
+    assert [message for _, message in result["problems"]] == problems
 
 
 @pytest.mark.parametrize(

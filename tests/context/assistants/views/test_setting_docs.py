@@ -23,11 +23,12 @@ DOCUMENTED = [name for name, program in PROGRAMS.items() if program.settings_sch
         ("gemini", "general.vimMode", "Enable Vim keybindings.", False),
         ("gemini", "mcpServers.docs.cwd", "The working directory in which to start the server.", None),
         ("opencode", "tool_output.max_lines", "Maximum lines of tool output before", 2000),
+        ("copilot", "/chat.useNestedAgentsMdFiles", "Whether AGENTS.md files of the workspace's", False),
         ("opencode", "agent.build.maxSteps", "Deprecated. Use 'steps' field instead.", None),
     ],
 )
 def test_a_key_has_a_text_and_its_default(program: str, keys: str, text: str, default: Any) -> None:
-    doc = setting_doc(program, keys.split("."))
+    doc = setting_doc(program, [keys[1:]] if keys[0] == "/" else keys.split("."))
     assert doc is not None and doc.text.startswith(text)
     assert doc.default == default
 
