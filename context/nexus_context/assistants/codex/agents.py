@@ -13,6 +13,7 @@ import os
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from nexus_context.assistants.codex.requirements import PATH as REQUIREMENTS
 from nexus_context.assistants.codex.settings import SCHEMA
 from nexus_context.assistants.reading.definitions import ListEntry, Preference, choose
 from nexus_context.assistants.reading.disk import Disk
@@ -46,7 +47,8 @@ def codex_agents(
     """Yield the list of roles that Codex sends, if there are any."""
     if settings.value("agents", "enabled") is False:
         return
-    candidates = [role for file in reversed(settings.files) for role in _roles(disk, file, problems)]
+    files = [file for file in reversed(settings.files) if file.path != REQUIREMENTS]
+    candidates = [role for file in files for role in _roles(disk, file, problems)]
     roles = choose(candidates, _PREFERENCE, settings.where, disk=disk, ignored=ignored, problems=problems)
     parts = [
         SentPart(f"{role.text}\n", "agent", role.path, content=Span(0, len(role.text)))

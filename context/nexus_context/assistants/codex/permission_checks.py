@@ -26,7 +26,8 @@ def check_rules(disk: Disk, settings: AssistantSettings) -> Iterator[Problem]:
         path, span, why = rules.refused
         message = f"Codex takes none of the rules for commands, of any file: {why}"
         yield Problem(path, span, "assistant.void", SEVERITIES["void"], message=message)
-    order = {os.path.dirname(file.path): at for at, file in enumerate(settings.files)}
+    directories = dict.fromkeys(os.path.dirname(file.path) for file in settings.files)
+    order = {directory: at for at, directory in enumerate(directories)}
     for name, command_rules in rules.by_name.items():
         compared_rules = command_rules[:MOST_RULES]
         for at, rule in enumerate(compared_rules):

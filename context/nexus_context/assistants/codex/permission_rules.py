@@ -80,8 +80,8 @@ def read_rules(settings: AssistantSettings, disk: Disk) -> CommandRules:
     why.
     """
     rules = CommandRules({}, {})
-    for file in settings.files:
-        directory = os.path.join(os.path.dirname(file.path), "rules")
+    directories = dict.fromkeys(os.path.dirname(file.path) for file in settings.files)
+    for directory in (os.path.join(directory, "rules") for directory in directories):
         for name, _ in sorted(disk.entries(directory)):
             path = os.path.join(directory, name)
             text = disk.text(path) if name.endswith(".rules") else None

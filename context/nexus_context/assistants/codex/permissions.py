@@ -22,7 +22,14 @@ import msgspec
 from tree_sitter import Node
 
 from nexus_context.assistants.codex.permission_rules import CommandRule, CommandRules, read_rules
-from nexus_context.assistants.codex.settings import trust_levels
+from nexus_context.assistants.codex.requirements import PATH as REQUIREMENTS
+from nexus_context.assistants.codex.requirements import (
+    PLACES,
+    UNKNOWN_PERMISSIONS,
+    UNKNOWN_RULES,
+    read_requirements,
+)
+from nexus_context.assistants.codex.settings import default_modes, trust_of
 from nexus_context.assistants.permissions.decision import (
     Decision,
     ExplainedCall,
@@ -71,12 +78,11 @@ class CodexPermissions(msgspec.Struct, frozen=True):
 def read_permissions(settings: AssistantSettings, disk: Disk) -> CodexPermissions:
     """Read what the settings and `.rules` files say of commands, patches and servers."""
     where = settings.where
-    base_files = [file for file in settings.files if file.scope in ("managed", "user")]
-    trust = "trusted" if where.trusted else next(iter(trust_levels(disk, where, base_files)), "")
+    default_policy, default_mode = default_modes(trust_of(disk, settings))
+    requirements = read_requirements(disk).value
     policy = settings.value("approval_policy")
     granular = policy.get("granular", {}) if isinstance(policy, dict) else {}
-    by_trust = "untrusted" if trust == "untrusted" else "on-request"
-    sandbox = settings.value("sandbox_mode") or ("workspace-write" if trust else "read-only")
+    sandbox = settings.value("sandbox_mode") or default_mode
     options = settings.value("sandbox_workspace_write") or {}
     roots = [where.folder, *map(str, options.get("writable_roots") or ())]
     roots += [] if options.get("exclude_slash_tmp") else ["/tmp"]  # noqa: S108 - Codex names it
@@ -86,9 +92,12 @@ def read_permissions(settings: AssistantSettings, disk: Disk) -> CodexPermission
     for values in settings.each("mcp_servers"):
         for name, server in values.items() if isinstance(values, dict) else ():
             servers[name] = {**servers.get(name, {}), **server} if isinstance(server, dict) else {}
+    rules = read_rules(settings, disk)
+    if any(key in requirements for key in UNKNOWN_RULES):
+        rules = rules._replace(unread=REQUIREMENTS)
     return CodexPermissions(
-        rules=read_rules(settings, disk),
-        policy="granular" if granular else str(policy or by_trust),
+        rules=rules,
+        policy="granular" if granular else str(policy or default_policy),
         sandbox=str(sandbox),
         settings={
             key: rule
@@ -99,7 +108,8 @@ def read_permissions(settings: AssistantSettings, disk: Disk) -> CodexPermission
         roots=tuple(disk.real(os.path.join(where.folder, root)) for root in roots),
         has_network=options.get("network_access") is True,
         servers=servers,
-        has_profile=any(settings.value(key) for key in ("default_permissions", "permissions")),
+        has_profile=any(settings.value(key) for key in ("default_permissions", "permissions"))
+        or any(key in requirements for key in UNKNOWN_PERMISSIONS),
         folder=where.folder,
         disk=disk,
     )
@@ -351,7 +361,7 @@ def _setting(settings: AssistantSettings, disk: Disk, key: str) -> PermissionRul
         tool=key,
         pattern=None,
         path=file.path,
-        span=read_toml(disk, file.path).span((key,)),
+        span=read_toml(disk, file.path).span((PLACES[key] if file.path == REQUIREMENTS else key,)),
     )
 
 

@@ -9,6 +9,7 @@ there. `codex exec` names the keys that it ignores.
 2. Tables of several files are joined, so whether a server is complete depends on all files together.
 3. The settings of a project that the user does not trust are not read. What would keep Codex from starting
    there is a problem all the same.
+4. What an organization requires counts more than all files (`requirements`).
 """
 
 import os
@@ -17,6 +18,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from nexus_context.assistants.codex.requirements import (
+    read_requirements,
+    required_values,
+    requirement_problems,
+)
 from nexus_context.assistants.reading.disk import Disk
 from nexus_context.assistants.reading.findings import (
     first_stop,
@@ -32,7 +38,7 @@ from nexus_context.assistants.reading.profile_types import (
     Surroundings,
 )
 from nexus_context.assistants.reading.settings import texts_of
-from nexus_context.assistants.reading.toml import read_toml
+from nexus_context.assistants.reading.toml import TomlDocument, read_toml
 from nexus_context.assistants.reading.working_tree import find_working_tree, parents
 from nexus_context.config.check import find_mismatches, load_schema
 from nexus_context.errors import Problem
@@ -93,16 +99,21 @@ def read_settings(disk: Disk, surroundings: Surroundings) -> AssistantSettings:
     problems = [problem for layer in (*base_layers, *project) for problem in layer.problems]
     if not first_stop(problems):
         problems += _joined_problems(disk, layers)
+    requirements = read_requirements(disk)
+    problems += requirement_problems(requirements)
+    files = tuple(layer.file for layer in layers)
+    if requirements.value:
+        files += (_required_file(requirements, disk, AssistantSettings(surroundings, files), layers),)
     paths = {problem.path for problem in problems}
     return AssistantSettings(
         surroundings,
-        tuple(layer.file for layer in layers),
+        files,
         problems=tuple(problems),
         stop=first_stop([problem for problem in problems if not problem.message.startswith(_WOULD_STOP)]),
         texts={
-            layer.document.path: layer.document.text
-            for layer in (*base_layers, *project)
-            if layer.document.path in paths
+            document.path: document.text
+            for document in (*(layer.document for layer in (*base_layers, *project)), requirements)
+            if document.path in paths
         },
     )
 
@@ -197,6 +208,15 @@ class _Layer:
 
     def _value(self, *keys: str) -> Any:
         return value_at(self.document.value, keys)
+
+
+def _required_file(
+    requirements: TomlDocument, disk: Disk, settings: AssistantSettings, layers: Sequence[_Layer]
+) -> AssistantSettingsFile:
+    policy, mode = default_modes(trust_of(disk, settings))
+    servers = {name: server for name, server, _ in _joined(layers, "mcp_servers")}
+    policy = settings.value("approval_policy") or policy
+    return required_values(requirements, policy, settings.value("sandbox_mode") or mode, servers)
 
 
 def _joined_problems(disk: Disk, layers: Sequence[_Layer]) -> Iterator[Problem]:
@@ -322,6 +342,19 @@ def project_root(disk: Disk, settings: AssistantSettings) -> str:
 def is_trusted(disk: Disk, surroundings: Surroundings, base_files: tuple[AssistantSettingsFile, ...]) -> bool:
     """Whether the user trusts the folder. Settings of a project count only then."""
     return surroundings.trusted or "trusted" in trust_levels(disk, surroundings, base_files)
+
+
+def trust_of(disk: Disk, settings: AssistantSettings) -> str:
+    """Return the trust level of the folder, empty if the user's settings give it none."""
+    if settings.where.trusted:
+        return "trusted"
+    return next(iter(trust_levels(disk, settings.where, settings.files[:2])), "")
+
+
+def default_modes(trust: str) -> tuple[str, str]:
+    """Return the approval policy and the sandbox mode that Codex takes where no settings have them."""
+    policy = "untrusted" if trust == "untrusted" else "on-request"
+    return policy, "workspace-write" if trust else "read-only"
 
 
 def trust_levels(

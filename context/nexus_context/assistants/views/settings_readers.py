@@ -8,6 +8,9 @@ from nexus_context.assistants.programs import PROGRAMS
 from nexus_context.assistants.reading.disk import Disk
 from nexus_context.assistants.reading.profile_types import AssistantServer, AssistantSettings, Surroundings
 
+_OTHER_FILES = {"mcp.json", "requirements.toml"}
+"""Files of VS Code and Codex that have keys of their own."""
+
 
 class SettingsReader(NamedTuple):
     """A program that looks for its settings in a file, whether or not it accepts them.
@@ -31,7 +34,7 @@ def settings_readers(path: str, disk: Disk, surroundings: Surroundings) -> Itera
         # Codex does not list the file of a folder that it does not trust
         has_keys = (
             path in looks.read
-            and os.path.basename(path) in names - {"mcp.json"}  # VS Code's other file
+            and os.path.basename(path) in names - _OTHER_FILES
             and bool(program.settings_schema)
         )
         servers = tuple(program.servers.read(looks, settings))
