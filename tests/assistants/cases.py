@@ -1221,6 +1221,26 @@ Project.
         programs=("claude-code",),
     ),
     Case(
+        "ignore files hide no instructions",
+        GIT
+        + """\
+//- /work/.geminiignore
+GEMINI.md
+docs
+//- /work/.gitignore
+GEMINI.md
+docs
+//- /work/.gemini/settings.json
+{"context": {"fileFiltering": {"respectGitIgnore": true, "respectGeminiIgnore": true}}}
+//- /work/GEMINI.md
+root
+@docs/a.md
+//- /work/docs/a.md
+imported
+""",
+        programs=("gemini",),
+    ),
+    Case(
         "the names of Gemini CLI",
         GIT
         + """\

@@ -8,6 +8,8 @@
 2. `@path` imports a file in its place, between two comments. This is done at most DEEPEST deep, outside of
    backticks, and only beneath the project's root. If it fails, a comment says so.
 3. A file below the folder is sent when a tool first uses its directory.
+4. `.geminiignore` and `.gitignore` hide files from tools and from `@` in a message, but none of these
+   instructions and imports.
 """
 
 import os
@@ -76,6 +78,7 @@ ASSISTANT = Assistant(
         ),
         Rule("agents of ~/.gemini/agents: name and description", PROGRAM),
         Rule("a nested GEMINI.md follows the first use of its directory", PAGE),
+        Rule("`.geminiignore` and `.gitignore` hide no GEMINI.md and no import", PROGRAM),
     ),
 )
 
