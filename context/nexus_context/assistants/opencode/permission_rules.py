@@ -77,6 +77,8 @@ def matches(pattern: str, text: str) -> bool:
     """Whether a pattern of opencode matches a text. ` *` at its end also matches nothing."""
     if pattern == "*":
         return True
+    if pattern[:1].isalnum() and pattern[0] != text[:1]:  # most rules are about another command
+        return False
     special = _SPECIAL.search(pattern)
     if special is None:
         return pattern.replace("\\", "/") == text.replace("\\", "/")
