@@ -63,7 +63,8 @@ LONGEST_START = 60
 _NOWHERE = protocol.Range(protocol.Position(0, 0), protocol.Position(0, 0))
 
 
-def _link(scene: "Scene", path: str, span: Span, value: str, *, wins: bool) -> protocol.ExplainLink:
+def explain_link(scene: "Scene", path: str, span: Span, value: str, *, wins: bool) -> protocol.ExplainLink:
+    """Build the link to a span of a file; `value` is the text that stands there, or words about it."""
     text = scene.disk.text(path) or ""
     link_range = convert.range_of(LineIndex(text), span, scene.encoding)
     return protocol.ExplainLink(convert.path_to_uri(path), link_range, value, wins)
@@ -154,7 +155,7 @@ def explain_keys(keys: Keys, name: str, scene: "Scene") -> protocol.ExplainAnswe
         reason=_setting_reason(PROGRAMS[name].title, ".".join(keys), setting, doc),
         value=setting.value,
         chain=[
-            _link(
+            explain_link(
                 scene,
                 source.path,
                 source.span,
@@ -187,7 +188,7 @@ def _own_setting(keys: Keys, scene: "Scene") -> protocol.ExplainAnswer | None:
     effective = scene.snapshot.effective
     value, pointer = value_at(effective.values, keys), pointer_text(keys)
     chain = [
-        _link(
+        explain_link(
             scene, source.path, source.span, _as_text(printable_setting(source.value, keys)), wins=source.wins
         )
         for source in reversed(effective.provenance.get(pointer, ()))
@@ -204,7 +205,9 @@ def _own_setting(keys: Keys, scene: "Scene") -> protocol.ExplainAnswer | None:
             if source.document is not None and source.wins
         )
         files = {source.path: source for source in winners}
-        chain += [_link(scene, path, source.span, "parts of it", wins=True) for path, source in files.items()]
+        chain += [
+            explain_link(scene, path, source.span, "parts of it", wins=True) for path, source in files.items()
+        ]
     return protocol.ExplainAnswer(
         assistant=NEXUS,
         version=__version__,
@@ -273,7 +276,7 @@ def _assistant_line(
         chain=[
             _subject_link(subject, wins=landing is not None or entry is not None),
             *(
-                _link(scene, path, _import_span(path, subject.path, scene), "imports it", wins=True)
+                explain_link(scene, path, _import_span(path, subject.path, scene), "imports it", wins=True)
                 for path in sorted(importers)
             ),
         ],
@@ -469,7 +472,7 @@ def _server_answers(server: str, name: str, scene: "Scene") -> Iterator[protocol
         if settings.stop is None
         else f"{program.title} does not start here: {settings.stop.message}",
         chain=[
-            _link(
+            explain_link(
                 scene,
                 entry.path,
                 find_server_key(entry.path, server, scene.disk),

@@ -494,3 +494,65 @@ def test_a_folder_may_be_opened_over_a_link(tmp_path: Path) -> None:
         assert 'In force from one file: "***"' in shown["contents"]["value"]
 
     tell_story(tmp_path, story)
+
+
+USER_RULES = '{"permissions": {\n"deny": ["Bash(rm:*)"]}}'
+SHADOWED = """Claude Code: Allows the command rm -f, alone or with more arguments. It allows a script only \
+if each other command of the script is allowed, too.
+
+- ~/.claude/settings.json:2 Bash(rm:*) in deny of ~/.claude/settings.json
+
+This rule never decides: Bash(rm:*) in deny of ~/.claude/settings.json covers it, and counts first."""
+DENIED = """opencode: Denies the command rm, alone or with more arguments. It counts wherever the command is \
+in a script. The last rule that matches decides.
+
+A deny of a command does not stop what runs it by itself, such as a script."""
+REPLACED = """opencode: Denies the command rm, alone or with more arguments. It counts wherever the command \
+is in a script. The last rule that matches decides.
+
+- opencode.json:2 bash
+
+This rule never decides: bash covers it, and comes later: the last one counts. A deny of a command does not \
+stop what runs it by itself, such as a script."""
+EXCLUDED = "Gemini CLI: Denies each call of the tool web_fetch. The model is not told of the tool."
+IGNORED = """Claude Code: Claude Code ignores this rule. The name of a tool begins with a capital letter. \
+Write Bash."""
+HIDDEN = """Claude Code: Denies reads and edits of files that match .env as a line of .gitignore does, at \
+each depth of the folder.
+
+A deny of reading stops the commands that are known to read files. It does not stop programs and scripts, \
+grep -r in a directory above, or a name that a pattern of the shell stands for."""
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "shown"),
+    [
+        ("/a/.claude/settings.json", '{"permissions": {"allow": ["Bash(rm -f$0 *)"]}}', SHADOWED),
+        ("/a/.claude/settings.json", '{"permissions": {"deny": ["Read(.env)$0"]}}', HIDDEN),
+        ("/a/.claude/settings.json", '{"permissions": {"deny": ["b$0ash"]}}', IGNORED),
+        ("/a/opencode.json", '{"permission": {"bash": {"rm *": "de$0ny"}}}', DENIED),
+        ("/a/opencode.json", '{"permission": {"bash": {"r$0m *": "deny",\n"*": "ask"}}}', REPLACED),
+        ("/a/.gemini/settings.json", '{"tools": {"exclude": ["web$0_fetch"]}}', EXCLUDED),
+    ],
+)
+def test_a_permission_rule_says_what_it_covers(tmp_path: Path, path: str, text: str, shown: str) -> None:
+    async def story(desk: Desk) -> None:
+        write(desk, "/home/.claude/settings.json", USER_RULES)
+        talk, (before, _, after) = await desk.client(), text.partition("$0")
+        desk.open(talk, path, before + after)
+        answer = await ask(desk, talk, 1, "hover", path, position=at(before + after, after, 0))
+        assert answer["contents"]["value"] == shown
+
+    tell_story(tmp_path, story)
+
+
+def test_a_rule_that_another_file_replaces_is_told_as_its_setting(tmp_path: Path) -> None:
+    async def story(desk: Desk) -> None:
+        write(desk, "/a/.gemini/settings.json", '{"tools": {"allowed": ["read_file"]}}')
+        talk, path = await desk.client(), "/home/.gemini/settings.json"
+        text = '{"tools": {"allowed": ["write_file"]}}'
+        desk.open(talk, path, text)
+        shown = await ask(desk, talk, 1, "hover", path, position=at(text, "write_file"))
+        assert 'settings.json:1 ["write_file"] (does not count)' in shown["contents"]["value"]
+
+    tell_story(tmp_path, story)

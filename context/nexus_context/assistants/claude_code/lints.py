@@ -89,4 +89,6 @@ def _check_shadows(disk: Disk, settings: AssistantSettings) -> Iterator[Problem]
         suffix = "" if by.path == rule.path else f" of {path}"
         is_same = by.kind == rule.kind
         text = f"`{by.text}`" if is_same else f"`{by.text}` in `{by.kind}`{suffix}"
-        yield shadow_problem(document.path, rule.span, text, "counts first", is_same=is_same)
+        yield shadow_problem(
+            document.path, rule.span, text, "counts first", is_same=is_same, by_place=(by.path, by.span)
+        )

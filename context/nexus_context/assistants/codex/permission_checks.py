@@ -46,7 +46,10 @@ def check_rules(disk: Disk, settings: AssistantSettings) -> Iterator[Problem]:
             )
             if order[by_home] <= order[rule_home]:
                 is_same, text = by.rule.kind == rule.rule.kind, f"`{by.rule.text}`"
-                yield shadow_problem(rule.rule.path, rule.rule.span, text, "is stricter", is_same=is_same)
+                by_place = by.rule.path, by.rule.span
+                yield shadow_problem(
+                    rule.rule.path, rule.rule.span, text, "is stricter", is_same=is_same, by_place=by_place
+                )
 
 
 def _strictness(rule: CommandRule) -> int:

@@ -99,7 +99,8 @@ def _check_shadows(settings: AssistantSettings, rules: list[PolicyRule]) -> Iter
                 covered_rule.decision == cover.decision for covered_rule, cover in pairs if cover is not None
             )
             why = "has a higher priority"
-            yield shadow_problem(path, span, f"`{by.rule.text}`", why, is_same=is_same)
+            by_place = by.rule.path, by.rule.span
+            yield shadow_problem(path, span, f"`{by.rule.text}`", why, is_same=is_same, by_place=by_place)
 
 
 def _covers(by: PolicyRule, rule: PolicyRule) -> bool:

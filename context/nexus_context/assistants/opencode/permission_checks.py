@@ -78,7 +78,11 @@ def _check_shadows(disk: Disk, settings: AssistantSettings, rules: list[Opencode
         if (span := _span(disk, rule.file, rule.pointer)) is not None:
             why = "comes later: the last one counts"
             is_same = by.action == rule.action
-            yield shadow_problem(rule.file.path, span, f"`{by.text}`", why, is_same=is_same)
+            by_span = _span(disk, by.file, by.pointer)
+            by_place = None if by_span is None else (by.file.path, by_span)
+            yield shadow_problem(
+                rule.file.path, span, f"`{by.text}`", why, is_same=is_same, by_place=by_place
+            )
 
 
 def _covers_rule(by: OpencodeRule, rule: OpencodeRule) -> bool:

@@ -18,7 +18,7 @@ from typing import Any, Literal, Protocol
 
 from nexus_context.config import fixes
 from nexus_context.config.check import Finding, Node, Pointer
-from nexus_context.errors import Edit, Fix, Problem, Severity, Span
+from nexus_context.errors import Edit, Fix, Problem, Related, Severity, Span
 from nexus_context.text.redact import is_secret_place
 
 Effect = Literal[
@@ -150,15 +150,18 @@ def name_problem(
     return Problem(path, span, f"assistant.{effect}", SEVERITIES[effect], message=message, fix=fix)
 
 
-def shadow_problem(path: str, span: Span, by: str, why: str, *, is_same: bool) -> Problem:
+def shadow_problem(
+    path: str, span: Span, by: str, why: str, *, is_same: bool, by_place: tuple[str, Span] | None = None
+) -> Problem:
     """Make a problem of a rule that never decides because the rule `by` covers it. `is_same` is true if both
-    decide the same.
+    decide the same; `by_place` is the file and the span of `by`, if they are known.
     """
     effect: Effect = "repeated" if is_same else "shadowed"
     message = f"This rule never decides: {by} covers it, and {why}."
     if is_same:
         message = f"This rule says nothing new: {by} covers it. Remove one of them."
-    return Problem(path, span, f"assistant.{effect}", SEVERITIES[effect], message=message)
+    related = () if by_place is None else (Related(*by_place, by),)
+    return Problem(path, span, f"assistant.{effect}", SEVERITIES[effect], message=message, related=related)
 
 
 def first_stop(problems: Sequence[Problem]) -> Problem | None:

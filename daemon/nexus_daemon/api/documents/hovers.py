@@ -8,10 +8,12 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
+from nexus_context.assistants.reading.findings import value_at
 from nexus_context.assistants.reading.profile_types import Profile
 from nexus_context.assistants.tracking.in_use import NEXUS, read_views
 from nexus_context.assistants.views.profile import read_profile
 from nexus_context.assistants.views.readers import UNREAD, AssistantUse
+from nexus_context.assistants.views.rule_texts import describe_rule
 from nexus_context.assistants.views.setting_keys import MCP_SERVERS, is_server, key_at
 from nexus_context.assistants.views.subjects import NamedServer
 from nexus_context.errors import RequestError
@@ -19,13 +21,16 @@ from nexus_context.tokens import counter_for, get_model_limits
 from nexus_context.turn.models import model_of
 from nexus_daemon import protocol
 from nexus_daemon.api.documents.question import Question
-from nexus_daemon.api.explain_files import explain_keys, explain_server
+from nexus_daemon.api.explain import NOT_STOPPED
+from nexus_daemon.api.explain_files import explain_keys, explain_link, explain_server
 from nexus_daemon.features import import_links
 from nexus_daemon.features.answer_text import answers_text
 from nexus_daemon.features.hover import TextReader, heading_at, hover, import_text, section_text
-from nexus_daemon.features.settings_place import SettingsPlace
+from nexus_daemon.features.settings_place import SettingsPlace, parse
 from nexus_daemon.lsp import lsp_types
 from nexus_daemon.lsp.convert import uri_to_path
+
+_WITHOUT_EFFECT = ("assistant.no-effect", "assistant.unknown-name")
 
 
 def find_hover(question: Question, params: lsp_types.PositionParams) -> dict[str, Any] | None:
@@ -36,7 +41,7 @@ def find_hover(question: Question, params: lsp_types.PositionParams) -> dict[str
     place = question.settings_place(params.position)
     if place is None:
         return None
-    answers = list(settings_answers(question, place))
+    answers = [_rule_answer(question, place, answer) for answer in settings_answers(question, place)]
     text = answers_text(answers, lambda uri: question.shorten(uri_to_path(uri) or uri))
     return hover(
         document, place.span, text or _described(question, place), has_markdown=question.form.has_markdown
@@ -57,6 +62,42 @@ def settings_answers(question: Question, place: SettingsPlace) -> Iterator[proto
     for name in [reader.program for reader in readers if reader.has_keys] + nexus_view:
         if answer := explain_keys(place.keys, name, scene):
             yield answer
+
+
+def _rule_answer(
+    question: Question, place: SettingsPlace, answer: protocol.ExplainAnswer
+) -> protocol.ExplainAnswer:
+    """Explain the permission rule at `place` instead of its setting, if the value in this file counts.
+
+    The chain has the rules that cover it and count before it.
+    """
+    document, scene, name = question.document, question.scene, answer.assistant
+    parsed, paths = parse(document), (document.path, scene.disk.real(document.path))
+    rule = None if parsed is None else describe_rule(name, place.path, value_at(parsed.value, place.path))
+    counts = any(link.wins and uri_to_path(link.uri) in paths for link in answer.chain)
+    if parsed is None or rule is None or not counts:
+        return answer
+    spans = (parsed.key_span(place.path), parsed.span(place.path))
+    problems = [
+        problem
+        for problem in read_profile(name, scene.surroundings, disk=scene.disk, counted=False).problems
+        if problem.path in paths and problem.span in spans
+    ]
+    sentences = [problem.message for problem in problems]
+    if not any(problem.code in _WITHOUT_EFFECT for problem in problems):
+        not_stopped = NOT_STOPPED.get(name, {}).get(rule.tool) if rule.kind == "deny" else None
+        sentences = [rule.sentences, *sentences, *filter(None, [not_stopped])]
+    return protocol.ExplainAnswer(
+        assistant=name,
+        version=answer.version,
+        reason=sentences[0],
+        chain=[
+            explain_link(scene, related.path, related.span, related.message.replace("`", ""), wins=True)
+            for problem in problems
+            for related in problem.related
+        ],
+        note=" ".join(sentences[1:]) or None,
+    )
 
 
 def _described(question: Question, place: SettingsPlace) -> str:
