@@ -1,17 +1,17 @@
-"""Build the edits that follow a rename: of an MCP server in all settings, of a file in the imports that name
-it.
+"""Build the edits that follow a rename: of an MCP server or a skill in all settings, of a file in the
+imports that name it.
 """
 
 import os.path
 from collections.abc import Iterable, Iterator, Mapping
 
-from nexus_context.assistants.views.server_uses import ServerUse
+from nexus_context.assistants.views.server_uses import NameUse
 from nexus_context.errors import Edit
 from nexus_context.folder.prompt.imports import import_targets
 
 
-def server_edits(uses: Iterable[ServerUse], new_name: str) -> dict[str, list[Edit]]:
-    """Return the edits that give a server another name, as path → edits."""
+def name_edits(uses: Iterable[NameUse], new_name: str) -> dict[str, list[Edit]]:
+    """Return the edits that write another name at these places, as path → edits."""
     edits: dict[str, list[Edit]] = {}
     for use in uses:
         edits.setdefault(use.path, []).append(Edit(use.span, new_name))

@@ -293,6 +293,39 @@ def test_imports_follow_a_file_that_is_renamed(tmp_path: Path) -> None:
     tell_story(tmp_path, story)
 
 
+RULES = '{"permissions": {"allow": ["Skill(tidy)", "Skill(tidy-up)", "Bash(tidy)"], "deny": ["Skill(tidy)"]}}'
+MANIFEST = "---\nname: tidy\ndescription: Tidy up.\n---\n"
+
+
+def test_rules_follow_a_skill_whose_directory_is_renamed(tmp_path: Path) -> None:
+    async def story(desk: Desk) -> None:
+        files = {
+            "/a/.claude/settings.json": RULES,
+            "/a/opencode.json": '{"permission": {"skill": {"tidy": "ask"}}}',
+        }
+        for path, text in files.items():
+            write(desk, path, text)
+        write(desk, "/a/.claude/skills/tidy/SKILL.md", MANIFEST)
+        talk = await desk.client()
+        uris = [desk.uri(f"/a/.claude/skills/{name}") for name in ("tidy", "clean")]
+        moved = [{"oldUri": uris[0], "newUri": uris[1]}]
+        edit = await desk.ask(talk, 1, "workspace/willRenameFiles", files=moved)
+        assert edited(desk, edit, files) == {
+            "/a/.claude/settings.json": RULES.replace('(tidy)"', '(clean)"').replace(
+                "Bash(clean", "Bash(tidy"
+            ),
+            "/a/opencode.json": files["/a/opencode.json"].replace("tidy", "clean"),
+        }
+        (name_edit,) = edit["changes"][desk.uri("/a/.claude/skills/tidy/SKILL.md")]
+        assert (name_edit["range"]["start"], name_edit["newText"]) == ({"line": 1, "character": 6}, "clean")
+        away = [{"oldUri": uris[0], "newUri": desk.uri("/a/old/tidy")}]
+        assert await desk.ask(talk, 2, "workspace/willRenameFiles", files=away) is None
+        write(desk, "/home/.claude/skills/tidy/SKILL.md", MANIFEST)  # the rules may mean this one
+        assert await desk.ask(talk, 3, "workspace/willRenameFiles", files=moved) is None
+
+    tell_story(tmp_path, story)
+
+
 def test_imports_of_a_file_are_found_and_marked(tmp_path: Path) -> None:
     async def story(desk: Desk) -> None:
         write(desk, "/a/AGENTS.md", "@docs/style.md")

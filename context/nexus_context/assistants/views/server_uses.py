@@ -21,9 +21,9 @@ _RULE = "mcp__"
 _FORBIDDEN = re.compile(r"[^\w.-]")
 
 
-class ServerUse(NamedTuple):
-    """A place that names a server. `span` is the name itself, without quotes; `defines` is true if the
-    server's own entry is there.
+class NameUse(NamedTuple):
+    """A place that names a server or a skill. `span` is the name itself, without quotes; `defines` is true if
+    the thing's own entry is there.
     """
 
     path: str
@@ -31,11 +31,11 @@ class ServerUse(NamedTuple):
     defines: bool
 
 
-def find_server_uses(name: str, disk: Disk, surroundings: Surroundings) -> list[ServerUse]:
+def find_server_uses(name: str, disk: Disk, surroundings: Surroundings) -> list[NameUse]:
     """List the places that name a server, in the settings that programs read in a folder. Each place is there
     once, definitions first.
     """
-    uses: dict[tuple[str, Span], ServerUse] = {}
+    uses: dict[tuple[str, Span], NameUse] = {}
     all_settings = {key: program.settings(disk, surroundings) for key, program in PROGRAMS.items()}
     for key, settings in all_settings.items():
         for server in PROGRAMS[key].servers.read(disk, settings):
@@ -43,7 +43,7 @@ def find_server_uses(name: str, disk: Disk, surroundings: Surroundings) -> list[
                 text = disk.text(server.path) or ""
                 for key_span in find_server_keys(server.path, name, disk):
                     span = _inside(text, key_span)
-                    uses.setdefault((server.path, span), ServerUse(server.path, span, defines=True))
+                    uses.setdefault((server.path, span), NameUse(server.path, span, defines=True))
     for settings in all_settings.values():
         for use in _uses_in(settings, name, disk):
             uses.setdefault((use.path, use.span), use)
@@ -61,7 +61,7 @@ def _inside(text: str, span: Span) -> Span:
     return Span(span.start + 1, span.end - 1) if is_quoted else span
 
 
-def _uses_in(settings: AssistantSettings, name: str, disk: Disk) -> Iterator[ServerUse]:
+def _uses_in(settings: AssistantSettings, name: str, disk: Disk) -> Iterator[NameUse]:
     for file in settings.files:
         document = file.document or (None if file.path.endswith(".toml") else read_document(disk, file.path))
         if document is None or name not in document.text:
@@ -69,9 +69,9 @@ def _uses_in(settings: AssistantSettings, name: str, disk: Disk) -> Iterator[Ser
         for pointer, text in texts_in(document.value):
             start = _start_in(name, pointer, text)
             if start is not None:
-                span = _span_of(document, pointer, text, start=start, length=len(name))
+                span = span_in(document, pointer, text, start=start, length=len(name))
                 if span is not None:
-                    yield ServerUse(file.path, span, defines=False)
+                    yield NameUse(file.path, span, defines=False)
 
 
 def _start_in(name: str, pointer: tuple[str | int, ...], text: str) -> int | None:
@@ -83,10 +83,10 @@ def _start_in(name: str, pointer: tuple[str | int, ...], text: str) -> int | Non
     return len(_RULE) if is_rule else None
 
 
-def _span_of(
+def span_in(
     document: JsonDocument, pointer: tuple[str | int, ...], text: str, *, start: int, length: int
 ) -> Span | None:
-    """The place of a part of a text; None if it is written with escapes."""
+    """Return the place of a part of a text; None if the text is written with escapes."""
     span = document.span(pointer)
     if document.text[span.start + 1 : span.end - 1] != text:
         return None

@@ -1,16 +1,21 @@
-"""Rename MCP servers in all settings, and follow renamed files in the imports that name them."""
+"""Rename MCP servers in all settings, and follow renamed files in the imports that name them.
 
+A skill is renamed with its directory: the rules that name it follow.
+"""
+
+import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from nexus_context.assistants.views.server_uses import ServerUse, find_server_uses, is_server_name
+from nexus_context.assistants.views.server_uses import NameUse, find_server_uses, is_server_name
 from nexus_context.assistants.views.setting_keys import is_server
+from nexus_context.assistants.views.skill_uses import find_skill_uses
 from nexus_context.errors import RequestError, Span
 from nexus_daemon.api.documents.importing import importing_texts
 from nexus_daemon.api.documents.question import Question
 from nexus_daemon.api.explain import Scene, scene_of
 from nexus_daemon.features.edits import Editing, edit_of_folder
-from nexus_daemon.features.renames import import_edits, server_edits
+from nexus_daemon.features.renames import import_edits, name_edits
 from nexus_daemon.features.settings_place import SettingsPlace
 from nexus_daemon.lsp import lsp_types
 from nexus_daemon.lsp.convert import Locator, Texts, uri_to_path
@@ -37,7 +42,7 @@ def server_at(question: Question, place: SettingsPlace) -> tuple[str, Span] | No
     return None
 
 
-def server_uses(question: Question, name: str) -> tuple[list[ServerUse], Locator]:
+def server_uses(question: Question, name: str) -> tuple[list[NameUse], Locator]:
     """Return the places that name a server, and the locator that converts their spans to positions."""
     scene = question.scene
     uses = find_server_uses(name, scene.disk, scene.surroundings)
@@ -72,12 +77,14 @@ def rename(question: Question, params: lsp_types.RenameParams) -> dict[str, Any]
         complaint = f"There is an MCP server {params.new_name!r} already. Choose another name."
         raise RequestError(complaint, code="bad-rename")
     uses, locate = server_uses(question, named_server[0])
-    edits = server_edits(uses, params.new_name)
+    edits = name_edits(uses, params.new_name)
     return edit_of_folder(edits, question.document.folder, locate, question.editing)
 
 
 async def rename_files(client: "Connection", params: lsp_types.RenameFilesParams) -> dict[str, Any] | None:
-    """Return the edits that update imports before files are moved. None if no import changes."""
+    """Return the edits that update imports and names of skills before files are moved. None if there are
+    none.
+    """
     paths = [
         (uri_to_path(file_rename.old_uri), uri_to_path(file_rename.new_uri)) for file_rename in params.files
     ]
@@ -95,11 +102,17 @@ async def rename_files(client: "Connection", params: lsp_types.RenameFilesParams
     if folder is None:
         return None
     scene = await scene_of(client, folder, has_servers=False)
-    return await client.read(_import_edits, scene, moves, client.documents.editing())
+    return await client.read(_edits_of_moves, scene, moves, client.documents.editing())
 
 
-def _import_edits(scene: Scene, moves: Mapping[str, str], editing: Editing) -> dict[str, Any] | None:
-    surroundings, texts = scene.surroundings, importing_texts(scene)
+def _edits_of_moves(scene: Scene, moves: Mapping[str, str], editing: Editing) -> dict[str, Any] | None:
+    surroundings, disk, texts = scene.surroundings, scene.disk, importing_texts(scene)
     edits = import_edits(texts, moves, surroundings.user_home)
+    for old_path, new_path in moves.items():
+        if os.path.dirname(old_path) == os.path.dirname(new_path):
+            uses = find_skill_uses(old_path, disk, surroundings)
+            for path, skill_edits in name_edits(uses, os.path.basename(new_path)).items():
+                edits.setdefault(path, []).extend(skill_edits)
+                texts[path] = disk.text(path) or ""
     locate = Locator(Texts(texts), scene.encoding)
     return edit_of_folder(edits, surroundings.folder, locate, editing) if edits else None
