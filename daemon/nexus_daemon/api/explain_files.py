@@ -226,10 +226,13 @@ def _as_text(value: Any) -> str:
 
 
 class Landing(NamedTuple):
-    """The line, from 1, that a source line has in a text that a view sends. `place` names that text."""
+    """The line, from 1, that a source line has in a text that a view sends. `place` names that text. `row` is
+    its line, from 0, in all that the view sends.
+    """
 
     line: int
     place: str
+    row: int
 
     @property
     def sentence(self) -> str:
@@ -252,6 +255,27 @@ def explain_line(subject: FileLine, names: Sequence[str], scene: "Scene") -> lis
         _own_line(subject, lines, scene) if name == NEXUS else _assistant_line(subject, lines, name, scene)
         for name in names
     ]
+
+
+def find_landings(path: str, line: int, names: Sequence[str], scene: "Scene") -> Iterator[tuple[str, int]]:
+    """Find a line of a file, counted from 1, in the text that each view sends.
+
+    Yields the name of each view that sends the line, and the line in its text, counted from 0.
+    """
+    for name in names:
+        file_path = path if name == NEXUS else scene.disk.real(path)
+        index = LineIndex(scene.disk.text(file_path) or "")
+        if name == NEXUS:
+            preview = build_own_preview(
+                scene.snapshot, Locator(scene.snapshot.layers, scene.encoding), scene.now
+            )
+        else:
+            profile = read_profile(name, scene.surroundings, disk=scene.disk.anew(), counted=False)
+            preview = build_preview(profile, Locator(profile, scene.encoding), 0)
+        lines = [index.line(number) for number in range(index.count)]
+        landing = _landing(preview, FileLine(file_path, line), lines)
+        if landing is not None:
+            yield name, landing.row
 
 
 def _assistant_line(
@@ -404,7 +428,7 @@ def _landing(preview: protocol.Preview, subject: FileLine, lines: Sequence[str])
             continue
         source, begin = fragment.source.range, fragment.range.start.line
         if line is None:
-            return Landing(begin - top + 1, place)
+            return Landing(begin - top + 1, place, begin)
         if not fragment.verbatim:  # comments are left out, say
             sent_lines = preview.text.split("\n")[begin : fragment.range.end.line + 1]
             fragment_line = _same_line(lines, sent_lines, line)
@@ -412,7 +436,7 @@ def _landing(preview: protocol.Preview, subject: FileLine, lines: Sequence[str])
             last_line = source.end.line - (source.end.character == 0 and source.end.line > source.start.line)
             fragment_line = line - source.start.line if source.start.line <= line <= last_line else None
         if fragment_line is not None:
-            return Landing(begin - top + fragment_line + 1, place)
+            return Landing(begin - top + fragment_line + 1, place, begin + fragment_line)
     return None
 
 

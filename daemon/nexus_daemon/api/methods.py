@@ -244,6 +244,7 @@ DOCUMENT_FEATURES: dict[str, Any] = {
     "textDocument/documentSymbol": {},
     "textDocument/foldingRange": {},
     "textDocument/hover": {},
+    "textDocument/implementation": {},
     "textDocument/inlayHint": {"resolveProvider": False},
     "textDocument/prepareRename": None,
     "textDocument/references": {},

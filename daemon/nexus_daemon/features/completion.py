@@ -40,10 +40,11 @@ class Suggestion(NamedTuple):
 
 
 class ClientForm(NamedTuple):
-    """What a client can show in items: snippets, and Markdown as documentation."""
+    """What a client can show: snippets in items, Markdown as documentation, and our virtual documents."""
 
     has_snippets: bool = False
     has_markdown: bool = False
+    has_contexts: bool = False
 
 
 def key_items(

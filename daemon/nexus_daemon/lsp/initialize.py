@@ -22,6 +22,7 @@ _PROVIDERS = {
     "textDocument/documentSymbol": "documentSymbolProvider",
     "textDocument/foldingRange": "foldingRangeProvider",
     "textDocument/hover": "hoverProvider",
+    "textDocument/implementation": "implementationProvider",
     "textDocument/inlayHint": "inlayHintProvider",
     "textDocument/references": "referencesProvider",
     "textDocument/rename": "renameProvider",
@@ -71,6 +72,8 @@ def initialize_result(offer: Offer, client: InitializeParams) -> dict[str, Any]:
     if client.capability("workspace.fileOperations.willRename") and RENAME_FILES in offer.features:
         workspace["fileOperations"] = {"willRename": offer.features[RENAME_FILES]}
     contents = client.capability(CONTENT)
+    if is_ours(client) or not isinstance(contents, dict):  # a client of ours has virtual documents of its own
+        providers.pop("implementationProvider", None)
     if isinstance(contents, dict) and contents.get("dynamicRegistration") is not True:
         workspace["textDocumentContent"] = {"schemes": [SCHEME]}
     return {

@@ -229,6 +229,7 @@ HOT: dict[str, type[Value]] = {
     "textDocument/documentSymbol": DocumentParams,
     "textDocument/foldingRange": DocumentParams,
     "textDocument/hover": PositionParams,
+    "textDocument/implementation": PositionParams,
     "textDocument/inlayHint": RangeParams,
     "textDocument/prepareRename": PositionParams,
     "textDocument/references": PositionParams,

@@ -44,6 +44,7 @@ REPEATABLE = frozenset(
         "textDocument/documentSymbol",
         "textDocument/foldingRange",
         "textDocument/hover",
+        "textDocument/implementation",
         "textDocument/inlayHint",
         "textDocument/prepareRename",
         "textDocument/references",

@@ -54,6 +54,38 @@ def test_an_editor_is_asked_to_read_virtual_documents(tmp_path: Path) -> None:
     tell_story(tmp_path, story)
 
 
+def test_a_line_of_a_file_leads_to_where_it_lands(tmp_path: Path) -> None:
+    """Unsaved text, too; and where the client reads no virtual documents, or has its own, nowhere."""
+
+    async def story(desk: Desk) -> None:
+        talk, other = await desk.client(capabilities=READS), await desk.client()
+        ours = await desk.client(capabilities={**READS, "experimental": {"nexus": {}}})
+        texts = {
+            "/a/CLAUDE.md": "# Claude\n\nOne.\n\nNo lists.\n",
+            "/a/NEXUS.md": "Say why.\n",
+            "/a/docs/x.md": "No.",
+        }
+        for path, text in texts.items():
+            desk.open(talk, path, text)
+            desk.open(other, path, text)
+            desk.open(ours, path, text)
+        asked = [("/a/CLAUDE.md", "No lists", "claude-code.md"), ("/a/NEXUS.md", "Say why", "nexus.md")]
+        for number, (path, words, name) in enumerate(asked, start=1):
+            where = {"position": at(texts[path], words)}
+            (place,) = await ask(desk, talk, number, "implementation", desk.uri(path), **where)
+            assert place["uri"] == uri_of(desk, name)
+            text = await text_of(desk, talk, number + 10, place["uri"])
+            assert text.split("\n")[place["range"]["start"]["line"]].startswith(words)
+            for client in (other, ours):
+                assert await ask(desk, client, number, "implementation", desk.uri(path), **where) == []
+        unread = await ask(
+            desk, talk, 30, "implementation", desk.uri("/a/docs/x.md"), position=at("No.", "No")
+        )
+        assert unread == []
+
+    tell_story(tmp_path, story, FILES)
+
+
 def test_each_line_of_a_context_leads_to_its_source(tmp_path: Path) -> None:
     async def story(desk: Desk) -> None:
         talk = await desk.client(capabilities=READS)

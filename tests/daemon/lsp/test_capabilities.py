@@ -25,6 +25,8 @@ def check(client: dict[str, Any]) -> dict[str, Any]:
     features = dict(OFFER.features)
     if "diagnosticProvider" not in capabilities:  # each problem would be shown twice
         del features["textDocument/diagnostic"], features["workspace/diagnostic"]
+    if "implementationProvider" not in capabilities:  # without virtual documents it leads nowhere
+        del features["textDocument/implementation"]
     builder = ServerCapabilitiesBuilder(
         converter.structure(client, types.ClientCapabilities),
         set(features),
@@ -67,6 +69,21 @@ def test_virtual_documents_are_offered_at_once_to_a_client_that_registers_nothin
     client = InitializeParams(capabilities={"workspace": {"textDocumentContent": {}}})
     workspace = initialize_result(OFFER, client)["capabilities"]["workspace"]
     assert workspace["textDocumentContent"] == {"schemes": ["nexus-context"]}  # pygls does not derive it
+
+
+@pytest.mark.parametrize(
+    ("capabilities", "is_offered"),
+    [
+        ({"workspace": {"textDocumentContent": {}}}, True),
+        ({"workspace": {"textDocumentContent": {}}, "experimental": {"nexus": {}}}, False),
+        ({}, False),
+    ],
+)
+def test_where_a_line_lands_is_offered_with_virtual_documents(
+    capabilities: dict[str, Any], is_offered: bool
+) -> None:
+    result = initialize_result(OFFER, InitializeParams(capabilities=capabilities))
+    assert ("implementationProvider" in result["capabilities"]) is is_offered
 
 
 def test_notifications_are_those_of_lsp() -> None:

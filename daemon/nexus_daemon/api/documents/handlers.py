@@ -29,6 +29,7 @@ HANDLERS: Mapping[str, Callable[[Question, Any], Any]] = {
     "textDocument/documentSymbol": structure.find_symbols,
     "textDocument/foldingRange": structure.find_folds,
     "textDocument/hover": hovers.find_hover,
+    "textDocument/implementation": links.find_landings,
     "textDocument/inlayHint": structure.find_inlay_hints,
     "textDocument/prepareRename": renames.prepare_rename,
     "textDocument/references": links.find_references,
@@ -39,7 +40,14 @@ HANDLERS: Mapping[str, Callable[[Question, Any], Any]] = {
 """Method → the function that answers it, given a question and the parameters."""
 
 
-FRESH = frozenset(("textDocument/definition", "textDocument/hover", "textDocument/references"))
+FRESH = frozenset(
+    (
+        "textDocument/definition",
+        "textDocument/hover",
+        "textDocument/implementation",
+        "textDocument/references",
+    )
+)
 """Methods whose answer says which file decides. They wait until the last edit is read."""
 WORKSPACE_HANDLERS: "Mapping[str, Callable[[Connection, Any], Awaitable[Any]]]" = {
     "workspace/symbol": find_workspace_symbols,

@@ -2,7 +2,9 @@
 
 from typing import Any
 
+from nexus_context.assistants.tracking.in_use import NEXUS
 from nexus_daemon import protocol
+from nexus_daemon.api import explain_files
 from nexus_daemon.api.documents.hovers import settings_answers
 from nexus_daemon.api.documents.importing import find_imports_of, importing_texts
 from nexus_daemon.api.documents.question import Question
@@ -10,7 +12,8 @@ from nexus_daemon.api.documents.renames import server_at, server_uses
 from nexus_daemon.features import import_links
 from nexus_daemon.features.setting_links import setting_links
 from nexus_daemon.lsp import lsp_types
-from nexus_daemon.lsp.convert import Locator, Texts
+from nexus_daemon.lsp.convert import Locator, Texts, path_to_uri
+from nexus_daemon.workspace.context_documents import context_uri
 
 
 def find_document_links(question: Question, _: lsp_types.DocumentParams) -> list[dict[str, Any]]:
@@ -54,6 +57,23 @@ def find_references(question: Question, params: lsp_types.PositionParams) -> lis
         return [locate.location(use.path, use.span) for use in uses]
     answers = settings_answers(question, place)
     return [protocol.Location(link.uri, link.range) for answer in answers for link in answer.chain]
+
+
+def find_landings(question: Question, params: lsp_types.PositionParams) -> list[protocol.Location]:
+    """Return where a line of an instruction file is in what each view in use sends, in its virtual document.
+
+    Empty if the client does not read virtual documents.
+    """
+    document, scene = question.document, question.scene
+    if document.kind != "instructions" or not question.form.has_contexts:
+        return []
+    landings = explain_files.find_landings(document.path, params.position.line + 1, scene.in_use, scene)
+    folder, locations = path_to_uri(document.folder), list[protocol.Location]()
+    for name, row in landings:
+        start = protocol.Position(row, 0)
+        uri = context_uri(folder, assistant=None if name == NEXUS else name)
+        locations.append(protocol.Location(uri, protocol.Range(start, start)))
+    return locations
 
 
 def find_highlights(question: Question, params: lsp_types.PositionParams) -> list[dict[str, Any]]:

@@ -107,7 +107,12 @@ async def question_of(client: "Connection", uri: str, *, is_fresh: bool) -> Ques
     locate = Locator(Texts({path: text.removeprefix("\ufeff")}), encoding, {path: text})
     home = folders.load_inputs.user_home
     document = OpenDocument(path, kind, locate, folder=folder.path, user_home=home)
-    form = ClientForm(client.capabilities.takes_snippets, client.capabilities.shows_markdown)
+    capabilities = client.capabilities
+    form = ClientForm(
+        capabilities.takes_snippets,
+        capabilities.shows_markdown,
+        has_contexts=capabilities.reads_contents and not capabilities.is_ours,
+    )
     editing = client.documents.editing()
     return Question(document, scene, form, followers=client.daemon.followers, editing=editing)
 
