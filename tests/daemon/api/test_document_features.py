@@ -561,7 +561,7 @@ grep -r in a directory above, or a name that a pattern of the shell stands for."
     ("path", "text", "shown"),
     [
         ("/a/.claude/settings.json", '{"permissions": {"allow": ["Bash(rm -f$0 *)"]}}', SHADOWED),
-        ("/a/.claude/settings.json", '{"permissions": {"deny": ["Read(.env)$0"]}}', HIDDEN),
+        ("/a/.claude/settings.json", '{"permissions": {"deny": ["Read(.env)$0", "bash"]}}', HIDDEN),
         ("/a/.claude/settings.json", '{"permissions": {"deny": ["b$0ash"]}}', IGNORED),
         ("/a/opencode.json", '{"permission": {"bash": {"rm *": "de$0ny"}}}', DENIED),
         ("/a/opencode.json", '{"permission": {"bash": {"r$0m *": "deny",\n"*": "ask"}}}', REPLACED),
