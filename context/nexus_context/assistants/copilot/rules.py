@@ -7,7 +7,8 @@
    `applyTo` is `'**'`. With other globs they are sent with requests about matching files, and without
    `applyTo` only where somebody attaches them. Rules of Claude Code are sent by their `paths`.
 3. Instructions in the user's profile of VS Code or of an organization are not files of the folder.
-4. GitHub's agents and Copilot's command line also read GEMINI.md at the root and AGENTS.md below it. So it is
+4. Of each skill the name and the description are listed, unless `chat.useAgentSkills` is off.
+5. GitHub's agents and Copilot's command line also read GEMINI.md at the root and AGENTS.md below it. So it is
    no problem that VS Code does not read these.
 
 The texts around the files are not documented, so only the files' own are counted.
@@ -41,6 +42,7 @@ from nexus_context.assistants.reading.profile_types import (
     SentPart,
     Surroundings,
 )
+from nexus_context.assistants.reading.skill_entries import find_skills
 from nexus_context.config.globs import Globs, GlobsError
 from nexus_context.errors import Problem, Severity, Span
 from nexus_context.folder.layers.copilot import ALWAYS, DEEPEST, DIRECTORY, NO_FIELD, SUFFIX, read_header
@@ -56,6 +58,12 @@ NESTED = "chat.useNestedAgentsMdFiles"
 NESTED_SWITCHES = (NESTED, "chat.useAgentsMdFile")
 """What nested AGENTS.md files need."""
 APPLYING = "chat.includeApplyingInstructions"
+SKILLS_PAGE = "https://code.visualstudio.com/docs/agent-customization/agent-skills"
+SKILLS = "chat.useAgentSkills"
+SKILL_DIRECTORIES = (
+    *(".github/skills", ".claude/skills", ".agents/skills"),
+    *("~/.copilot/skills", "~/.claude/skills", "~/.agents/skills"),
+)
 CLAUDE_FILES = ("CLAUDE.md", ".claude/CLAUDE.md", "CLAUDE.local.md", "~/.claude/CLAUDE.md")
 ALWAYS_BY_SWITCH = {
     "github.copilot.chat.codeGeneration.useInstructionFiles": (ALWAYS,),
@@ -90,6 +98,7 @@ ASSISTANT = Assistant(
         Rule(".claude/rules and ~/.claude/rules by their `paths`", PAGE),
         Rule("`chat.instructionsFilesLocations` adds directories and switches others off", PAGE),
         Rule(f"nested AGENTS.md only with `{NESTED}` and `chat.useAgentsMdFile`", SOURCE),
+        Rule("skills of .github, .claude and .agents, and of ~/.copilot: name and description", SKILLS_PAGE),
         Rule("GEMINI.md at the root and nested AGENTS.md, but not in VS Code", ELSEWHERE_PAGE),
     ),
 )
@@ -130,13 +139,21 @@ def read_copilot(disk: Disk, settings: AssistantSettings) -> Sent:
             else:
                 _add_instructions(instructions, path, disk.text(path) or "", suffix)
     nested = ("AGENTS.md",) if all(is_on(settings, switch) for switch in NESTED_SWITCHES) else ()
-    blocks = (
-        (SentBlock("instructions", "system", tuple(instructions.parts), complete=False),)
-        if instructions.parts
-        else ()
-    )
+    blocks = []
+    if instructions.parts:
+        blocks.append(SentBlock("instructions", "system", tuple(instructions.parts), complete=False))
+    skills = tuple(find_skills(disk, [_path(surroundings, name) for name in SKILL_DIRECTORIES]))
+    if skills and is_on(settings, SKILLS):
+        entries = tuple(skill.entry for skill in skills)
+        blocks.append(SentBlock("skills", "system", entries, complete=False))
+        instructions.later.extend(skill.file for skill in skills)
+    else:
+        reason = f"`{SKILLS}` is off{settings.place(SKILLS)}."
+        instructions.ignored.extend(
+            IgnoredFile(skill.file.path, reason, is_problem=False) for skill in skills
+        )
     return Sent(
-        blocks,
+        tuple(blocks),
         tuple(instructions.later),
         tuple(instructions.ignored),
         tuple(instructions.problems),

@@ -41,6 +41,7 @@ SWITCHES: Mapping[str, bool] = {
     "chat.useClaudeMdFile": True,
     "chat.useNestedAgentsMdFiles": False,
     "chat.includeApplyingInstructions": True,
+    "chat.useAgentSkills": True,
 }
 """By name, with what counts where nobody sets it."""
 APPROVALS = "chat.tools.terminal.autoApprove"

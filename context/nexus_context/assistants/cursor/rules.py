@@ -6,7 +6,8 @@
    directory below count with files there.
 2. AGENTS.md at the root is sent with every request, one in a directory below with files there. `.cursorrules`
    is old, and still read.
-3. Rules of the user and of a team are not files.
+3. Of each skill the name and the description are listed.
+4. Rules of the user and of a team are not files.
 
 The texts around the files are not documented, so only the files' own are counted.
 """
@@ -28,12 +29,18 @@ from nexus_context.assistants.reading.profile_types import (
     SentBlock,
     SentPart,
 )
+from nexus_context.assistants.reading.skill_entries import find_skills
 from nexus_context.assistants.reading.working_tree import directories_below
 from nexus_context.errors import Problem, Severity, Span
 from nexus_context.folder.skills.front_matter import unreadable_place
 
 PAGE = "https://cursor.com/docs/rules"
 COMMAND_LINE = "https://cursor.com/docs/cli/using"
+SKILLS_PAGE = "https://cursor.com/docs/context/skills"
+SKILL_DIRECTORIES = tuple(
+    os.path.join(owner, "skills") for owner in (".cursor", ".agents", ".claude", ".codex")
+)
+"""In the folder, and in the user's home."""
 DIRECTORY = os.path.join(".cursor", "rules")
 SUFFIX = ".mdc"
 DEEPEST = 6
@@ -53,6 +60,7 @@ ASSISTANT = Assistant(
         Rule("AGENTS.md at the root of the project", PAGE),
         Rule("a nested AGENTS.md with files in its directory", PAGE),
         Rule(".cursorrules (old)", PAGE),
+        Rule("skills of .cursor, .agents, .claude and .codex: name and description", SKILLS_PAGE),
         Rule("CLAUDE.md at the root of the project, only on the command line", COMMAND_LINE),
     ),
 )
@@ -94,6 +102,11 @@ def read_cursor(disk: Disk, settings: AssistantSettings) -> Sent:
             reason = "It has no `alwaysApply: true`, `globs` or `description`: only @-mentioning it sends it."
             ignored.append(IgnoredFile(path, reason))
     blocks = [SentBlock("instructions", "system", tuple(parts), complete=False)] if parts else []
+    roots = (surroundings.folder, surroundings.user_home)
+    directories = [os.path.join(root, name) for root in roots for name in SKILL_DIRECTORIES]
+    for skill in find_skills(disk, directories):
+        offered.append(skill.entry)
+        later.append(skill.file)
     if offered:
         blocks.append(SentBlock("skills", "system", tuple(offered), complete=False))
     return Sent(tuple(blocks), tuple(later), tuple(ignored), tuple(problems), nested_names=("AGENTS.md",))

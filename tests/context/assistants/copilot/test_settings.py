@@ -172,7 +172,7 @@ YOLO = '{"chat.tools.global.autoApprove": true}'
     ("path", "settings", "problems"),
     [
         ("/work/.vscode", '{"editor.fontSize": 12, "chat.agent.enabled": true}', []),
-        ("/work/.vscode", '{"chat.useAgentSkills": false}', [f"`chat.useAgentSkills` {NOT_SHOWN}"]),
+        ("/work/.vscode", '{"chat.useHooks": false}', [f"`chat.useHooks` {NOT_SHOWN}"]),
         ("/work/.vscode", YOLO, [f"VS Code ignores `chat.tools.global.autoApprove` {USERS}"]),
         ("/home/.config/Code/User", YOLO, [f"`chat.tools.global.autoApprove` {NOT_SHOWN}"]),
         (
