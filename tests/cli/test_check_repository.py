@@ -124,6 +124,15 @@ def test_one_fault_of_an_import_is_one_finding(tmp_path: Path, capsys: pytest.Ca
     assert [each["code"] for each in json.loads(output)["problems"]] == ["assistant.import"]
 
 
+def test_an_import_that_is_misspelled_names_the_file_that_is_meant(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fixture = "//- /home/src/shop/CLAUDE.md\nSee @docs/stlye.md\n//- /home/src/shop/docs/style.md\nTabs.\n"
+    _, output, _ = check(fixture, tmp_path, capsys, "--format", "json")
+    messages = [each["message"] for each in json.loads(output)["problems"]]
+    assert messages == ["docs/stlye.md does not exist. Did you mean docs/style.md?"]
+
+
 @pytest.mark.parametrize("name", ["claude-code", "codex", "opencode", "gemini", "cursor", "copilot", "all"])
 @pytest.mark.parametrize("form", FORMATS)
 def test_findings_in_the_home_directory_never_fail_a_check_and_tell_no_secret(

@@ -4,6 +4,7 @@ import errno
 import io
 import json
 import os
+import shutil
 import stat
 import tomllib
 from collections.abc import Iterator
@@ -15,7 +16,7 @@ from inline_snapshot import snapshot
 
 from nexus_context.assistants.programs import WITH_SETUP
 from nexus_daemon.cli import output
-from support.commands import run_nexus
+from support.commands import Output, run_nexus
 from support.fixture import write_file
 
 CLAUDE = ".claude/settings.json"
@@ -49,7 +50,7 @@ class Home:
         self.project = directory / "company"
         self._capsys = capsys
 
-    def run(self, *arguments: str) -> tuple[int, str, str]:
+    def run(self, *arguments: str) -> Output:
         """The exit code and the output of `nexus setup`."""
         return run_nexus(self._capsys, "setup", *arguments)
 
@@ -117,6 +118,19 @@ def test_settings_that_a_project_shares_name_no_path(home: Home, monkeypatch: py
         for group in groups
     ]
     assert all(command.startswith("nexus hook ") for command in commands)
+
+
+@pytest.mark.parametrize(("scope", "begins_with_path"), [("user", True), ("project", False)])
+def test_a_virtual_environment_is_named_by_its_path(
+    home: Home, monkeypatch: pytest.MonkeyPatch, scope: str, begins_with_path: bool
+) -> None:
+    """Another shell does not have it on its PATH."""
+    command = shutil.which("nexus")
+    assert command is not None
+    monkeypatch.setenv("VIRTUAL_ENV", str(Path(command).parent.parent))
+    out = home.run("claude-code", "--scope", scope, "--dry-run").out
+    assert (f'"command": "{command} statusline"' in out) == begins_with_path
+    assert ('"command": "nexus statusline"' in out) != begins_with_path
 
 
 def test_what_is_written_for_claude_code(home: Home) -> None:

@@ -16,7 +16,7 @@ import msgspec
 from nexus_context.assistants.programs import WITH_SETUP
 from nexus_context.assistants.setup.plan import PresentFile, SettingsChange, plan_setup, plan_undo
 from nexus_context.assistants.setup.setup_types import FileRecord, SettingsError, SetupChoices, SetupPlace
-from nexus_context.folder.layers.walk import user_home
+from nexus_context.folder.layers.walk import user_home, within
 from nexus_context.text.redact import redact
 from nexus_daemon.assistants.settings_writer import (
     SetupRecords,
@@ -160,19 +160,21 @@ def _text(data: bytes | None) -> str:
 
 
 def _nexus_command(options: argparse.Namespace) -> tuple[str, ...]:
-    """The words that start Nexus: its name if a shell finds it, else its path, or the interpreter's.
+    """The words that start Nexus: its name if every shell finds it, else its path, or the interpreter's.
 
     In what a project shares always its name: a path of this machine means nothing to others.
     """
-    path = shutil.which("nexus", path=invocation.current().environ.get("PATH"))
-    if path is not None:
-        return ("nexus",)
+    environ = invocation.current().environ
+    path = shutil.which("nexus", path=environ.get("PATH"))
     if options.scope == "project":
-        if not options.undo:
+        if path is None and not options.undo:
             output.complain(
                 "setup", "nexus is not on your PATH. The project's settings call it by name: put it there."
             )
         return ("nexus",)
+    active_environment = environ.get("VIRTUAL_ENV")  # which other shells do not have on their PATH
+    if path is not None:
+        return (path,) if active_environment and within(path, active_environment) else ("nexus",)
     script = os.path.join(os.path.dirname(sys.executable), "nexus")
     if os.access(script, os.X_OK):
         return (script,)

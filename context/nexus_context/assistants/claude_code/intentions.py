@@ -26,6 +26,7 @@ from nexus_context.assistants.claude_code.front_matter import (
 from nexus_context.assistants.reading.disk import Disk
 from nexus_context.assistants.reading.markdown import ImportToken, split_front_matter
 from nexus_context.assistants.reading.working_tree import is_within
+from nexus_context.config.fixes import meant
 from nexus_context.errors import Edit, Fix, Problem, Severity, Span
 from nexus_context.folder.skills.front_matter import unreadable_place
 
@@ -89,7 +90,12 @@ def check_import(disk: Disk, folder: str, written_import: WrittenImport) -> Iter
         if not disk.is_file(shorter):
             if disk.hides(target) or not _can_be_path(disk, written_import):
                 return
-            code, message = "assistant.import", f"{_readable_path(target, folder)} does not exist. {_CORRECT}"
+            directory, name = os.path.split(target)
+            sibling = meant(name, [each for each, kind in disk.entries(directory) if kind != "directory"])
+            remedy = _CORRECT
+            if sibling is not None:
+                remedy = f"Did you mean {_readable_path(os.path.join(directory, sibling), folder)}?"
+            code, message = "assistant.import", f"{_readable_path(target, folder)} does not exist. {remedy}"
         else:
             end = target[len(shorter) :]
             code = "assistant.import"

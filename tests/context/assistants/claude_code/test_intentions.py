@@ -74,7 +74,8 @@ def test_words_that_are_no_imports(word: str, tmp_path: Path) -> None:
 )
 def test_words_that_can_be_paths(word: str, tmp_path: Path) -> None:
     ((place, *said),) = check("CLAUDE.md", f"Use {word} here.\n", tmp_path)
-    assert (place, said[-1]) == (word, "Correct the path, or add the file.")
+    remedy = "Did you mean docs/scoped.md?" if "scoped" in word else "Correct the path, or add the file."
+    assert (place, said[-1]) == (word, remedy)
 
 
 @pytest.mark.parametrize(
