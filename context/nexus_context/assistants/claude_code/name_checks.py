@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from nexus_context.assistants.claude_code.front_matter import fields_of, text_of
 from nexus_context.assistants.claude_code.mcp_file import NAME, read_mcp_file
 from nexus_context.assistants.claude_code.permission_rules import KINDS
-from nexus_context.assistants.claude_code.rule_syntax import parse_rule
+from nexus_context.assistants.claude_code.rule_syntax import PREFIX_ENDS, parse_rule
 from nexus_context.assistants.claude_code.settings import config_directory, read_state
 from nexus_context.assistants.claude_code.skills import list_built_in_skills
 from nexus_context.assistants.reading.disk import Disk
@@ -102,8 +102,12 @@ def _uses(values: Any) -> Iterator[_Use]:
             if rule is not None and rule.tool.startswith("mcp__"):
                 name, separator, tool = rule.tool.removeprefix("mcp__").partition("__")
                 yield _Use("server", name, pointer, before="mcp__", behind=separator + tool)
-            elif rule is not None and rule.content and rule.tool in ("Skill", "Agent"):
-                yield _Use(rule.tool.lower(), rule.content, pointer, before=f"{rule.tool}(", behind=")")
+            elif rule is not None and rule.content and rule.tool == "Agent":
+                yield _Use("agent", rule.content, pointer, before="Agent(", behind=")")
+            elif rule is not None and rule.content and not rule.content.endswith(PREFIX_ENDS):
+                name = rule.content.removeprefix("/")
+                slash = "/" if name != rule.content else ""
+                yield _Use("skill", name, pointer, before=f"Skill({slash}", behind=")")
     for key in ("enabledMcpjsonServers", "disabledMcpjsonServers"):
         for index, name in _items(values.get(key)):
             yield _Use(f"server of {NAME}", name, (key, index))

@@ -25,6 +25,7 @@ from nexus_context.assistants.claude_code.permission_rules import (
     read_permissions,
     wildcard,
 )
+from nexus_context.assistants.claude_code.rule_syntax import PREFIX_ENDS
 from nexus_context.assistants.claude_code.settings import VERSION
 from nexus_context.assistants.permissions.decision import (
     Decision,
@@ -37,7 +38,6 @@ GONE = ("Grep", "Glob", "MultiEdit", "TodoWrite", "LS")
 """Tools of other versions: this one does not offer them, and rules for them do nothing."""
 _WRITERS = {"Write": "file_path", "Edit": "file_path", "NotebookEdit": "notebook_path"}
 _FREE = ("Agent", "Skill", "AskUserQuestion", "EnterPlanMode", "ExitPlanMode")
-_SUBJECTS = {"Agent": "subagent_type", "Skill": "skill"}
 _OPEN_HOSTS = ("docs.python.org",)
 
 
@@ -125,7 +125,7 @@ def _decide_other(settings: PermissionSettings, call: ExplainedCall) -> Decision
     )
     host = _host(call)
     if call.tool == "Skill":
-        asking = []  # it does not ask, whatever the rule says
+        asking = [rule for rule in asking if rule.pattern is None]  # a rule about one skill does not ask
     if denying or asking or allowing:
         return _ruled(denying, asking, allowing)
     if call.tool in _FREE:
@@ -152,8 +152,18 @@ def _covers_call(rule: PermissionRule, call: ExplainedCall) -> bool:
         if domain == rule.pattern.lower() or "*" in domain.removeprefix("*"):
             return False
         return wildcard(domain).fullmatch(_host(call)) is not None
-    subject = _SUBJECTS.get(call.tool)
-    return subject is not None and call.inputs.get(subject) == rule.pattern
+    if call.tool == "Skill":
+        return _covers_skill(rule.pattern, str(call.inputs.get("skill", "")))
+    return call.tool == "Agent" and call.inputs.get("subagent_type") == rule.pattern
+
+
+def _covers_skill(pattern: str, name: str) -> bool:
+    """Whether a rule is about a skill. With `:*` or ` *` at its end it is about each that begins so."""
+    pattern, name = pattern.removeprefix("/"), name.removeprefix("/")
+    for end in PREFIX_ENDS:
+        if pattern.endswith(end):
+            return name.startswith(pattern.removesuffix(end))
+    return name == pattern
 
 
 def _ruled(

@@ -20,6 +20,8 @@ from nexus_context.disk.files import read_text
 
 LINTS = str(Path(__file__).with_name("lints.json"))
 LONGEST = 10_000  # characters of a rule that is judged
+PREFIX_ENDS = (":*", " *")
+"""How a rule for `Skill` ends that is about each skill whose name begins with the text before."""
 RuleEffect = Literal["left-out", "matches-nothing", "gone", "reads-otherwise"]
 _OPERATOR = re.compile(r"[|&;<>]|\d+[<>]")
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=", re.ASCII)

@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from nexus_context.assistants.claude_code.rule_syntax import parse_rule
+from nexus_context.assistants.claude_code.rule_syntax import PREFIX_ENDS, parse_rule
 from nexus_context.assistants.permissions.decision import RuleKind
 
 _VERBS: dict[RuleKind, str] = {"allow": "Allows", "ask": "Asks before", "deny": "Denies"}
@@ -78,6 +78,8 @@ def _claude_rule(text: str, kind: RuleKind) -> RuleText | None:
         subject = f"{verb} {_files(content.removeprefix('./'))}"
     elif tool == "WebFetch" and content is not None:
         subject = f"reads of web pages of the host {_form(content.removeprefix('domain:'))}"
+    elif tool == "Skill" and content is not None and content.endswith(PREFIX_ENDS):
+        subject = f"skills whose name begins with `{content[:-2].removeprefix('/')}`"
     elif content is not None:
         subject = _NAMED.get(tool, f"calls of the tool `{tool}` with `{{}}`").format(content)
     else:

@@ -13,6 +13,7 @@ from nexus_context.assistants.claude_code import settings as claude_settings
 from nexus_context.assistants.claude_code.settings import read_settings
 from nexus_context.assistants.reading.disk import Disk
 from nexus_context.assistants.reading.profile_types import AssistantSettings, Surroundings
+from nexus_context.assistants.views.profile import read_profile
 from support.fixture import write_fixture
 from support.sentences import sentences
 
@@ -227,3 +228,27 @@ def test_a_comment_is_no_setting(value: dict[str, Any], tmp_path: Path) -> None:
 def test_servers_are_not_in_settings(tmp_path: Path) -> None:
     ((place, _, *said),) = check('{"mcpServers": {}}', tmp_path)[1]
     assert (place, said[-1]) == ('"mcpServers"', "Those of a project are in `.mcp.json`.")
+
+
+@pytest.mark.parametrize(
+    ("rule", "is_meant"),
+    [
+        ("Skill(releese)", "Skill(release)"),
+        ("Skill(/releese)", "Skill(/release)"),
+        ("Skill(release)", None),
+        ("Skill(/release)", None),
+        ("Skill(release:*)", None),
+        ("Skill(release *)", None),
+        ("Skill(rel:*)", None),
+    ],
+)
+def test_a_skill_of_a_rule_is_one_that_is_there(rule: str, is_meant: str | None, tmp_path: Path) -> None:
+    """A rule that ends with `:*` or ` *` is about all skills that begin so."""
+    tree = write_fixture(
+        f'//- /work/.claude/settings.json\n{{"permissions": {{"deny": ["{rule}"]}}}}\n'
+        "//- /work/.claude/skills/release/SKILL.md\n---\ndescription: Tags.\n---\n//- /home/x\n",
+        tmp_path,
+    )
+    profile = read_profile("claude-code", Surroundings(tree.path("/work"), tree.path("/home"), {}))
+    fixes = [problem.fix.edits[0].text for problem in profile.problems if problem.fix is not None]
+    assert fixes == ([] if is_meant is None else [f'"{is_meant}"'])

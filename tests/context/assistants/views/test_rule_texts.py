@@ -28,6 +28,7 @@ LAST = "The last rule that matches decides."
         ("allow", "mcp__a__b", "Allows the tool `b` of the MCP server `a`."),
         ("ask", "mcp__a__*", "Asks before each tool of the MCP server `a`."),
         ("allow", "Skill(x)", "Allows the skill `x`."),
+        ("deny", "Skill(re:*)", "Denies skills whose name begins with `re`."),
         ("allow", "Task(x)", "Allows agents of the type `x`."),
         ("allow", "WebFetch(domain:a.b)", "Allows reads of web pages of the host `a.b`."),
         (
