@@ -1,6 +1,7 @@
 """`nexus check` on a terminal: a line each problem, of what is in use here."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -115,3 +116,13 @@ def test_the_program_that_minds_is_named(work: Path, capsys: pytest.CaptureFixtu
     lines = [line for line in run_nexus(capsys, "check", str(work)).out.splitlines() if "CLAUDE.md:1" in line]
     assert lines
     assert all("Claude Code" in line for line in lines)
+
+
+def test_remarks_that_are_shown_are_counted(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(work, {"CLAUDE.md": "Use tabs.\n", "AGENTS.md": "Be brief.\n"})
+    shown = run_nexus(capsys, "check", str(work), "--level", "hint").out.splitlines()
+    remarks = [line for line in shown if re.match(r"\S+:\d+:\d+ (?:hint|information) ", line)]
+    assert remarks
+    noun = "remark" if len(remarks) == 1 else "remarks"
+    assert shown[-1].startswith(f"0 errors, 0 warnings and {len(remarks)} {noun} in what is read by ")
+    assert run_nexus(capsys, "check", str(work)).out.startswith("No problems in what is read by ")

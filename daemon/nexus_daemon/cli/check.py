@@ -225,7 +225,7 @@ def _check_assistant(folder: Path, path: Path, options: argparse.Namespace) -> i
     if options.format in ("text", LINES):
         _print_problems(problems, checked.layers.texts, checked, options)
         scope_text = f"{output.counted(checked.files, 'file')} {checked.readers}"
-        counts = f"{describe_counts(checked.problems)} in {scope_text}.\n"
+        counts = f"{describe_counts(checked.problems, problems)} in {scope_text}.\n"
         if file is not None:
             counts = _summary_of_file(file, folder, checked.problems)
         notes = _note_of_user_files(checked.problems, project) + _note_of_silenced(heard.silenced, options)
@@ -322,7 +322,8 @@ def _summary(snapshot: Snapshot, problems: Sequence[Problem], readers: str, prog
         last_title = f" and {titles[-1]}" if titles[1:] else titles[-1]
         programs_text = f"what is read by {', '.join(titles[:-1])}{last_title}"
         counts = f"{counts}, and in {programs_text}" if programs.covers_nexus else programs_text
-    return f"{describe_counts(snapshot.problems)} in {counts}.\n" + _window_note(snapshot, problems)
+    described_counts = describe_counts(snapshot.problems, problems)
+    return f"{described_counts} in {counts}.\n{_window_note(snapshot, problems)}"
 
 
 def _window_note(snapshot: Snapshot, problems: Sequence[Problem]) -> str:
@@ -336,9 +337,13 @@ def _window_note(snapshot: Snapshot, problems: Sequence[Problem]) -> str:
     return f"The window is {window}. An editor counts for the model that is picked there.\n"
 
 
-def describe_counts(problems: Sequence[Problem]) -> str:
+def describe_counts(problems: Sequence[Problem], shown: Sequence[Problem] = ()) -> str:
+    """Say how many errors and warnings there are, and how many of the `shown` problems are less than that."""
+    remarks = sum(problem.severity > Severity.WARNING for problem in shown)
     errors = sum(problem.severity == Severity.ERROR for problem in problems)
     warnings = sum(problem.severity == Severity.WARNING for problem in problems)
-    if not errors and not warnings:
+    if not errors and not warnings and not remarks:
         return "No problems"
-    return f"{output.counted(errors, 'error')} and {output.counted(warnings, 'warning')}"
+    counts = [output.counted(errors, "error"), output.counted(warnings, "warning")]
+    counts += [output.counted(remarks, "remark")] if remarks else []
+    return f"{', '.join(counts[:-1])} and {counts[-1]}"
