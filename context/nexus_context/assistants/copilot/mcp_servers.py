@@ -4,6 +4,7 @@ import os
 from collections.abc import Iterator
 from typing import Any
 
+from nexus_context.assistants.copilot.settings import portable_documents
 from nexus_context.assistants.reading.disk import Disk
 from nexus_context.assistants.reading.profile_types import (
     AssistantServer,
@@ -15,7 +16,6 @@ from nexus_context.assistants.reading.profile_types import (
     Surroundings,
 )
 from nexus_context.assistants.reading.server_checks import refusal
-from nexus_context.assistants.reading.settings import read_document
 
 PAGE = "https://code.visualstudio.com/docs/agent-customization/mcp-servers"
 REFERENCE = "https://code.visualstudio.com/docs/agents/reference/mcp-configuration"
@@ -37,15 +37,9 @@ def _own_files(settings: AssistantSettings) -> Iterator[tuple[str, Scope, Any]]:
 
 
 def _portable_files(disk: Disk, surroundings: Surroundings) -> Iterator[tuple[str, Scope, Any]]:
-    home = surroundings.environ.get("COPILOT_HOME") or os.path.join(surroundings.user_home, ".copilot")
-    paths: list[tuple[str, Scope]] = [
-        (os.path.join(surroundings.folder, ".mcp.json"), "project"),
-        (os.path.join(home, "mcp-config.json"), "user"),
-    ]
-    for path, scope in paths:
-        document = read_document(disk, path)
-        if document is not None and isinstance(document.value, dict):
-            yield path, scope, document.value.get("mcpServers")
+    for document, scope in portable_documents(disk, surroundings):
+        if isinstance(document.value, dict):
+            yield document.path, scope, document.value.get("mcpServers")
 
 
 SERVERS = ServerReader(

@@ -65,6 +65,9 @@ KNOWN = frozenset(
 )
 """What VS Code replaces besides `${env:NAME}`: https://code.visualstudio.com/docs/reference/variables-reference."""
 
+_PORTABLE = ServerFile("VS Code", "mcpServers", (), lambda _: None)
+"""What it replaces in them is not documented."""
+
 
 def read_settings(disk: Disk, surroundings: Surroundings) -> AssistantSettings:
     """Read the settings that hold in a folder, and what is wrong with their files."""
@@ -86,7 +89,23 @@ def read_settings(disk: Disk, surroundings: Surroundings) -> AssistantSettings:
                     problems.extend(_check_settings(document, values, scope))
                 texts[document.path] = document.text
     problems.extend(_check_approvals(files))
+    for document, _ in portable_documents(disk, surroundings):
+        problems.extend(check_server_file(document, _PORTABLE))
+        texts[document.path] = document.text
     return AssistantSettings(surroundings, tuple(files), tuple(problems), texts=texts)
+
+
+def portable_documents(disk: Disk, surroundings: Surroundings) -> Iterator[tuple[JsonDocument, Scope]]:
+    """Yield the files of MCP servers that other programs read, too: the folder's, then the user's."""
+    home = surroundings.environ.get("COPILOT_HOME") or os.path.join(surroundings.user_home, ".copilot")
+    paths: list[tuple[str, Scope]] = [
+        (os.path.join(surroundings.folder, ".mcp.json"), "project"),
+        (os.path.join(home, "mcp-config.json"), "user"),
+    ]
+    for path, scope in paths:
+        document = read_document(disk, path)
+        if document is not None:
+            yield document, scope
 
 
 def settings_schema() -> dict[str, Any]:

@@ -258,3 +258,20 @@ def test_servers(text: str, servers: list[str], problems: list[str] | None, tmp_
         ]
     else:
         assert (result["servers"], found) == (servers, problems)
+
+
+def test_servers_of_a_portable_file_that_do_not_start_are_reported(tmp_path: Path) -> None:
+    tree = write_fixture(
+        '//- /work/.mcp.json\n{"mcpServers": {"a": {"command": "x", "args": ["${X}"]}, "b": {"uri": "y"}}}\n'
+        "//- /home/.copilot/mcp-config.json\n{\n",
+        tmp_path,
+    )
+    profile = read_profile("copilot", Surroundings(tree.path("/work"), tree.path("/home"), {"A": "1"}))
+    assert {
+        (os.path.relpath(problem.path, tmp_path), problem.code, problem.message.partition(":")[0])
+        for problem in profile.problems
+    } == {
+        ("work/.mcp.json", "assistant.no-effect", "VS Code does not start this server"),
+        ("home/.copilot/mcp-config.json", "assistant.void", "VS Code starts no server of this file"),
+    }
+    assert [(server.name, server.start) for server in profile.servers] == [("a", "asks"), ("b", "off")]
