@@ -42,6 +42,17 @@ FILES = {
     "home/h.txt": "home\n",
     "home/.claude/.env": "SECRET=4\n",
     "work/.claude/skills/greet/SKILL.md": "---\nname: greet\ndescription: Greets.\n---\nSay hello.\n",
+    "work/.claude/skills/tools/SKILL.md": "---\ndescription: T.\nallowed-tools: Bash(rm *)\n---\nRemove.\n",
+    "work/.claude/skills/barred/SKILL.md": "---\ndescription: T.\ndisallowed-tools: Bash\n---\nRead.\n",
+    "work/.claude/skills/hooked/SKILL.md": (
+        "---\ndescription: H.\nhooks:\n  Stop:\n    - hooks:\n"
+        "        - type: command\n          command: 'true'\n---\nHook.\n"
+    ),
+    "work/.claude/skills/forked/SKILL.md": (
+        "---\ndescription: F.\ncontext: fork\nagent: helper\nmodel: haiku\n"
+        "paths: a/**\nunknown: 1\n---\nFork.\n"
+    ),
+    "work/.claude/commands/com.md": "---\ndescription: C.\nallowed-tools: Bash(rm *)\n---\nRemove.\n",
     "work/.claude/agents/helper.md": "---\nname: helper\ndescription: Helps.\n---\nHelp.\n",
 }
 LINKS = {

@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from assistants import permission_runs
 from nexus_context.assistants.claude_code.permission_rules import PermissionSettings, read_permissions
 from nexus_context.assistants.claude_code.permissions import decide
 from nexus_context.assistants.claude_code.settings import read_settings
+from nexus_context.assistants.claude_code.skills import find_guarded_skills
 from nexus_context.assistants.permissions.decision import Decision, ExplainedCall
 from nexus_context.assistants.reading.disk import Disk
 from nexus_context.assistants.reading.profile_types import Surroundings
@@ -32,7 +34,8 @@ def settings_of(root: Path, row: Row) -> tuple[PermissionSettings, dict[str, str
     arguments = options.get("args", [])
     mode = arguments[1] if arguments[:1] == ["--permission-mode"] else None
     trusted = options.get("trusted", True)
-    return read_permissions(settings, real_path, trusted=trusted, mode=mode), places
+    read = read_permissions(settings, real_path, trusted=trusted, mode=mode)
+    return replace(read, guarded_skills=find_guarded_skills(Disk(), settings)), places
 
 
 def decided(settings: PermissionSettings, row: Row, places: dict[str, str]) -> Decision:

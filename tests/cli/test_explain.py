@@ -366,3 +366,15 @@ def test_lines_are_those_of_an_editor(monorepo: Fixture, capsys: pytest.CaptureF
     assert int(first[-1].split()[1]) > 7  # not those of `b`
     folder = monorepo.path("/home/a")
     assert "has 2 lines" in output_of(monorepo, capsys, "explain", "--folder", folder, "CLAUDE.md:3", code=1)
+
+
+def test_a_skill_that_changes_what_may_run_asks(tree: Fixture, capsys: pytest.CaptureFixture[str]) -> None:
+    skills = Path(tree.path("/home/a/.claude/skills"))
+    for name, field in (("plain", "model: haiku"), ("guarded", "allowed-tools: Bash(rm *)")):
+        (skills / name).mkdir(parents=True)
+        (skills / name / "SKILL.md").write_text(f"---\ndescription: Cleans.\n{field}\n---\nClean.\n")
+    assert explained(tree, capsys, "Skill(plain)") == "allowed  The tool Skill needs no approval."
+    assert explained(tree, capsys, "Skill(guarded)").startswith("asks     The skill brings hooks or changes ")
+    settings = Path(tree.path("/home/a/.claude/settings.json"))
+    settings.write_text('{"permissions": {"allow": ["Skill(gua:*)"]}}')
+    assert explained(tree, capsys, "Skill(guarded)").startswith("allowed  `Skill(gua:*)` allows it.")

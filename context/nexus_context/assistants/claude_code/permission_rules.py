@@ -42,7 +42,8 @@ class PermissionSettings(msgspec.Struct, frozen=True):
 
     `bases` maps the path of each settings file to the directory that `/x` in its rules starts from. Files in
     `roots`, whose links are resolved, may be read without a question. `real_path` resolves the links of a
-    path. `found` is a cache: it keeps the rules of each tool that was asked for.
+    path. `guarded_skills` are the names of skills that need an approval. `found` is a cache: it keeps the
+    rules of each tool that was asked for.
     """
 
     folder: str
@@ -52,6 +53,7 @@ class PermissionSettings(msgspec.Struct, frozen=True):
     roots: tuple[str, ...]
     bases: dict[str, str]
     real_path: Callable[[str], str]
+    guarded_skills: frozenset[str] = frozenset()
     found: dict[tuple[RuleKind, str], tuple[PermissionRule, ...]] = {}
 
     def matching(self, kind: RuleKind, tool: str) -> tuple[PermissionRule, ...]:

@@ -27,12 +27,15 @@ from nexus_context.assistants.claude_code.permission_rules import (
 )
 from nexus_context.assistants.claude_code.rule_syntax import PREFIX_ENDS
 from nexus_context.assistants.claude_code.settings import VERSION
+from nexus_context.assistants.claude_code.skills import find_guarded_skills
 from nexus_context.assistants.permissions.decision import (
     Decision,
     ExplainedCall,
     PermissionReader,
     PermissionRule,
 )
+from nexus_context.assistants.reading.disk import Disk
+from nexus_context.assistants.reading.profile_types import AssistantSettings
 
 GONE = ("Grep", "Glob", "MultiEdit", "TodoWrite", "LS")
 """Tools of other versions: this one does not offer them, and rules for them do nothing."""
@@ -128,6 +131,12 @@ def _decide_other(settings: PermissionSettings, call: ExplainedCall) -> Decision
         asking = [rule for rule in asking if rule.pattern is None]  # a rule about one skill does not ask
     if denying or asking or allowing:
         return _ruled(denying, asking, allowing)
+    if call.tool == "Skill" and call.inputs.get("skill", "").removeprefix("/") in settings.guarded_skills:
+        if settings.mode == "plan":
+            return Decision("allowed", "The mode plan allows the skill.")
+        return Decision(
+            "asks", "The skill brings hooks or changes which tools are allowed, and no rule allows it."
+        )
     if call.tool in _FREE:
         return Decision("allowed", f"The tool {call.tool} needs no approval.")
     if call.tool == "WebFetch" and host in _OPEN_HOSTS:
@@ -196,5 +205,10 @@ def _by_mode(settings: PermissionSettings, decision: Decision) -> Decision:
     return decision
 
 
-PERMISSIONS = PermissionReader(VERSION, lambda settings, disk: read_permissions(settings, disk.real), decide)
+def _read(settings: AssistantSettings, disk: Disk) -> PermissionSettings:
+    guarded_skills = find_guarded_skills(disk.anew(), settings)
+    return replace(read_permissions(settings, disk.real), guarded_skills=guarded_skills)
+
+
+PERMISSIONS = PermissionReader(VERSION, _read, decide)
 """The folder is taken to be trusted, as it is where it is worked in."""

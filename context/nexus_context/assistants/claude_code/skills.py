@@ -64,6 +64,7 @@ _OFF = ("off", "user-invocable-only")
 _TITLE = re.compile(r"[\w:.-]+")
 _HEADING = re.compile(r"#+\s+(?=\S)")
 _RESERVED = ("synced",)
+_GUARDED_FIELDS = ("allowed-tools", "disallowed-tools", "hooks")
 _HIDDEN = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
 _JOINERS = "\u200d\ufe0f"
 NO_BUNDLED_SKILLS = "CLAUDE_CODE_DISABLE_BUNDLED_SKILLS"
@@ -121,13 +122,7 @@ def claude_skills(
     if "Skill" in denied_rules:
         return
     later.extend(_nested_skills(disk, settings.where.folder))
-    plugins = list(enabled_plugins(disk, settings))
-    skills = [
-        *_skills(disk, settings, problems),
-        *_commands(disk, settings, problems),
-        *(command for plugin in plugins for command in _plugin_commands(disk, plugin, problems)),
-        *(skill for plugin in plugins for skill in _plugin_skills(disk, plugin, problems)),
-    ]
+    skills = _all_skills(disk, settings, problems)
     skills = choose(skills, _PREFERENCE, settings.where, disk=disk, ignored=ignored, problems=problems)
     overrides = {
         name: override for value in settings.each("skillOverrides") for name, override in value.items()
@@ -192,6 +187,27 @@ def _labelled(
         has_title = title is not None and title not in taken_names and not is_bare
         taken_names.add(title or skill.name)
         yield skill, f"{skill.name} ({title})" if has_title else skill.name, is_bare
+
+
+def find_guarded_skills(disk: Disk, settings: AssistantSettings) -> frozenset[str]:
+    """Find the names of the skills and commands that Claude Code asks about if no rule allows them: those
+    that change what may run.
+    """
+    return frozenset(
+        skill.name
+        for skill in _all_skills(disk, settings, [])
+        if any(skill.file.fields.get(field) for field in _GUARDED_FIELDS)
+    )
+
+
+def _all_skills(disk: Disk, settings: AssistantSettings, problems: list[Problem]) -> list[_Skill]:
+    plugins = list(enabled_plugins(disk, settings))
+    return [
+        *_skills(disk, settings, problems),
+        *_commands(disk, settings, problems),
+        *(command for plugin in plugins for command in _plugin_commands(disk, plugin, problems)),
+        *(skill for plugin in plugins for skill in _plugin_skills(disk, plugin, problems)),
+    ]
 
 
 def _skills(disk: Disk, settings: AssistantSettings, problems: list[Problem]) -> Iterator[_Skill]:
