@@ -23,8 +23,7 @@ def test_what_is_typed_in_the_file_behind_a_link_counts(tmp_path: Path) -> None:
         talk = await desk.client()
         assert "Old rules." in (await desk.ask(talk, 1, PREVIEW))["text"]
         desk.open(talk, "/a/CLAUDE.md", BROKEN)
-        await wait_until(lambda: desk.shown(talk, "/a/CLAUDE.md"))
-        assert desk.shown(talk, "/a/CLAUDE.md") == ["prompt.import-missing"]
+        await wait_until(lambda: desk.shown(talk, "/a/CLAUDE.md") == ["prompt.import-missing"])
         assert "Old rules." not in (await desk.ask(talk, 2, PREVIEW))["text"]
         desk.close(talk, "/a/CLAUDE.md")
         assert "Old rules." in (await desk.ask(talk, 3, PREVIEW))["text"]
@@ -63,8 +62,8 @@ def test_a_link_that_is_open_has_what_its_file_has(tmp_path: Path) -> None:
         os.symlink("AGENTS.md", desk.tree.path("/a/CLAUDE.md"))
         talk = await desk.client()
         desk.open(talk, "/a/CLAUDE.md", BROKEN)
-        await wait_until(lambda: desk.shown(talk, "/a/CLAUDE.md"))
-        assert desk.shown(talk, "/a/CLAUDE.md") == ["prompt.import-missing"]
+        # beside what Claude Code minds, which reads the link and is checked at another time
+        await wait_until(lambda: "prompt.import-missing" in (desk.shown(talk, "/a/CLAUDE.md") or ()))
         lenses = {"textDocument": {"uri": desk.uri("/a/CLAUDE.md")}}
         talk.send(call(1, "textDocument/codeLens", lenses))
         assert (await desk.reply(talk, 1))["result"]
