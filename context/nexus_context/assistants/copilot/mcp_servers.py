@@ -46,8 +46,7 @@ SERVERS = ServerReader(
     (
         Rule("`servers` of `.vscode/mcp.json` and of the user's, each after the user's trust", PAGE),
         Rule(
-            "`mcpServers` of `.mcp.json` in the folder, and of `$COPILOT_HOME/mcp-config.json` or "
-            "`~/.copilot/mcp-config.json`",
+            "`mcpServers` of `.mcp.json` in the folder, and of ~/.copilot/mcp-config.json (`$COPILOT_HOME`)",
             REFERENCE,
         ),
         Rule("a server needs a `command` or a `url`; `${env:NAME}` is replaced, `${NAME}` is not", PAGE),
