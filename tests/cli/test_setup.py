@@ -15,7 +15,7 @@ import pytest
 from inline_snapshot import snapshot
 
 from nexus_context.assistants.programs import WITH_SETUP
-from nexus_daemon.cli import output
+from nexus_daemon.cli import output, setup
 from support.commands import Output, run_nexus
 from support.fixture import write_file
 
@@ -120,14 +120,15 @@ def test_settings_that_a_project_shares_name_no_path(home: Home, monkeypatch: py
     assert all(command.startswith("nexus hook ") for command in commands)
 
 
+@pytest.mark.parametrize("variable", setup.ENVIRONMENTS)
 @pytest.mark.parametrize(("scope", "begins_with_path"), [("user", True), ("project", False)])
-def test_a_virtual_environment_is_named_by_its_path(
-    home: Home, monkeypatch: pytest.MonkeyPatch, scope: str, begins_with_path: bool
+def test_an_active_environment_is_named_by_its_path(
+    home: Home, monkeypatch: pytest.MonkeyPatch, scope: str, begins_with_path: bool, variable: str
 ) -> None:
     """Another shell does not have it on its PATH."""
     command = shutil.which("nexus")
     assert command is not None
-    monkeypatch.setenv("VIRTUAL_ENV", str(Path(command).parent.parent))
+    monkeypatch.setenv(variable, str(Path(command).parent.parent))
     out = home.run("claude-code", "--scope", scope, "--dry-run").out
     assert (f'"command": "{command} statusline"' in out) == begins_with_path
     assert ('"command": "nexus statusline"' in out) != begins_with_path

@@ -38,6 +38,9 @@ Only --scope project writes files that a project shares. What is there already s
 hooks, your status line. Codex runs a hook only after you have reviewed it with /hooks.
 """
 
+ENVIRONMENTS = ("VIRTUAL_ENV", "CONDA_PREFIX")
+"""Variables with the directory of an active environment, which other shells do not have on their PATH."""
+
 
 def arguments(command: argparse.ArgumentParser) -> None:
     command.add_argument("assistant", choices=tuple(WITH_SETUP), help="the program")
@@ -172,9 +175,9 @@ def _nexus_command(options: argparse.Namespace) -> tuple[str, ...]:
                 "setup", "nexus is not on your PATH. The project's settings call it by name: put it there."
             )
         return ("nexus",)
-    active_environment = environ.get("VIRTUAL_ENV")  # which other shells do not have on their PATH
+    active_environments = filter(None, map(environ.get, ENVIRONMENTS))
     if path is not None:
-        return (path,) if active_environment and within(path, active_environment) else ("nexus",)
+        return (path,) if any(within(path, directory) for directory in active_environments) else ("nexus",)
     script = os.path.join(os.path.dirname(sys.executable), "nexus")
     if os.access(script, os.X_OK):
         return (script,)
