@@ -16,9 +16,9 @@ from typing import Any
 
 from benchmarks.documents import instructions
 from benchmarks.language_servers import Typist
-from benchmarks.lsp_client import Client
+from benchmarks.lsp_client import Client, ServerError, request
 from benchmarks.promises import ROOT, Measured, Promise, Run, Step, milliseconds, promises, take_turns
-from benchmarks.servers import NEXUS, SHARED, Lane, install, started
+from benchmarks.servers import NEXUS, SHARED, Lane, changed, install, opened, started
 
 sys.path.insert(0, str(ROOT / "tests"))
 
@@ -67,12 +67,15 @@ READING = "reading those settings, once a program"
 
 
 @promises(
-    Promise("check of 40 packages as requests, a daemon runs", 1.0, AGNIX),
+    Promise("check of 40 packages as a request, a daemon runs", 1.0, AGNIX),
     Promise("nexus check --for all of 40 packages, in the daemon", 4.0, AGNIX),
     Promise("nexus check --for all of 40 packages, no daemon", 8.0, BARE),
 )
 def checks(run: Run) -> Iterator[Measured]:
-    """The profiles of six assistants with their problems, and the processes of both programs."""
+    """The request of an editor for the problems of the whole workspace, and the processes of both programs.
+
+    All seven are in use in the folder. Each request must report what was just typed.
+    """
     folder = run.folder("monorepo", _files())
     rounds = run.pick(full=20, quick=5)
     command = [*run.nexus, "check", "--for", "all", str(folder)]
@@ -83,14 +86,14 @@ def checks(run: Run) -> Iterator[Measured]:
         BARE: _step(folder, partial(_run, run, bare)),
     }
     alone = take_turns(cold, rounds)
-    with started(Lane(SHARED), run, folder) as (client, _):
+    with started(Lane(SHARED, "pull"), run, folder) as (client, _):
         steps: dict[str, Step] = {
-            "requests": _step(folder, partial(_ask, client, folder)),
+            "request": _Editor(client, folder / "AGENTS.md").check,
             "command": _step(folder, partial(_run, run, command)),
             AGNIX: _step(folder, partial(_run, run, peer)),
         }
         warm = take_turns(steps, rounds)
-    yield "check of 40 packages as requests, a daemon runs", warm["requests"], warm[AGNIX]
+    yield "check of 40 packages as a request, a daemon runs", warm["request"], warm[AGNIX]
     yield "nexus check --for all of 40 packages, in the daemon", warm["command"], warm[AGNIX]
     yield "nexus check --for all of 40 packages, no daemon", alone["nexus"], alone[BARE]
 
@@ -148,10 +151,28 @@ def _step(folder: Path, check: Callable[[], object]) -> Callable[[], float]:
     return step
 
 
-def _ask(client: Client, folder: Path) -> None:
-    for name in PROGRAMS:
-        params = {"workspaceFolder": folder.as_uri(), "assistant": name}
-        client.request("nexus/assistant/context", params)
+class _Editor:
+    """Types a text that imports a file that is not there, and asks for the problems of the workspace."""
+
+    def __init__(self, client: Client, file: Path) -> None:
+        self._client = client
+        self._uri = file.as_uri()
+        self._version = 1
+        client.send(opened(self._uri, file.read_text()))
+
+    def check(self) -> float:
+        """The milliseconds of one request; ServerError if its answer lacks the problem."""
+        self._version += 1
+        import_text = f"docs/missing-{self._version}.md"
+        change = {"text": f"# Rules\n\nUse tabs. See @{import_text}\n"}
+        number = self._client.next_id()
+        edit = changed(self._uri, self._version, change)
+        pull = request(number, "workspace/diagnostic", {"previousResultIds": []})
+        reply = self._client.exchange(edit + pull, number)
+        messages = [item["message"] for report in reply.result["items"] for item in report["items"]]
+        if not any(import_text in message for message in messages):
+            raise ServerError(f"the problem of {import_text} is not reported: {messages}")
+        return (reply.at - reply.sent) * 1e3
 
 
 def _run(run: Run, command: Sequence[str]) -> None:

@@ -115,13 +115,14 @@ def started(lane: Lane, run: Run, path: Path) -> Iterator[tuple[Client, float]]:
 
 
 def initialize_params(*paths: Path, way: Way = "push") -> dict[str, Any]:
-    """The same for all servers, save that pull is declared only in a pull lane (else a server pushes)."""
+    """The same for all servers. A pull lane declares only pulling, any other only pushing."""
     document: dict[str, Any] = {
         "synchronization": {"didSave": True},
-        "publishDiagnostics": {"versionSupport": True, "relatedInformation": True},
     }
     if way == "pull":
         document["diagnostic"] = {"dynamicRegistration": False, "relatedDocumentSupport": False}
+    else:
+        document["publishDiagnostics"] = {"versionSupport": True, "relatedInformation": True}
     return {
         "processId": os.getpid(),
         "rootUri": paths[0].as_uri() if paths else None,
