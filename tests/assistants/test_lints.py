@@ -92,8 +92,8 @@ def test_a_rule_that_is_proposed_is_right() -> None:
 @pytest.mark.parametrize(
     ("rule", "meant"),
     [
-        ("Bash:ls", "Bash(ls)"),
-        ("Bash ls -la", "Bash(ls -la)"),
+        ("Bash:ls", "Bash(ls:*)"),
+        ("Bash ls -la", "Bash(ls -la:*)"),
         ("Bash:rm:*", "Bash(rm:*)"),
         ("Read: .env", "Read(.env)"),
         ("WebFetch:domain:example.org", "WebFetch(domain:example.org)"),
@@ -104,6 +104,43 @@ def test_a_rule_without_parentheses_is_not_widened_to_its_tool(rule: str, meant:
     fault = rule_fault(rule, "deny")
     assert fault is not None
     assert (fault.effect, fault.meant) == ("matches-nothing", meant)
+
+
+@pytest.mark.parametrize(
+    ("kind", "rule", "meant"),
+    [
+        ("ask", "Skill(greet)", "Skill"),
+        ("ask", "Skill(greet *)", "Skill"),
+        ("ask", "Agent(helper)", "Agent"),
+        ("ask", "Agent(help*)", "Agent"),
+        ("deny", "Skill(gr*)", "Skill(gr:*)"),
+        ("deny", "Skill(*eet)", None),
+        ("deny", "Skill(g*t)", None),
+        ("deny", "Agent(help*)", None),
+        ("deny", "Agent(helper:*)", None),
+        ("deny", "Agent(helper *)", None),
+    ],
+)
+def test_a_rule_for_skills_or_agents_whose_calls_went_on(kind: str, rule: str, meant: str | None) -> None:
+    fault = rule_fault(rule, kind)
+    assert fault is not None
+    assert (fault.effect, fault.meant) == ("matches-nothing", meant)
+
+
+def test_a_path_is_no_rule() -> None:
+    fault = rule_fault("/docs/a.md", "deny")
+    assert fault is not None
+    assert sentences(fault.reason) == [
+        "Claude Code has no tool `/docs/a.md`.",
+        "A rule for a file is `Read(/docs/a.md)` or `Edit(/docs/a.md)`.",
+    ]
+
+
+@pytest.mark.parametrize(
+    "rule", ["Skill", "Skill(*)", "Skill(greet)", "Skill(gr:*)", "Skill(gre *)", "Skill(:*)", "Agent(helper)"]
+)
+def test_a_rule_for_skills_or_agents_that_denies(rule: str) -> None:
+    assert rule_fault(rule, "deny") is None
 
 
 @pytest.mark.parametrize("row", lint_runs.rows("settings"), ids=lambda row: json.dumps(row["settings"])[:80])

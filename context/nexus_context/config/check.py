@@ -252,7 +252,8 @@ def _unknown_key(key: str, value: dict[str, Any], properties: Node, pointer: Poi
 
 def _wrong_type(value: Any, kind: str, expected: str | list[str], node: Node, pointer: Pointer) -> Finding:
     kinds = [expected] if isinstance(expected, str) else expected
-    choices = fixes.listed([_WORDS[name] for name in kinds if name != "null"])
+    words = node.get("enum") or [_WORDS[name] for name in kinds]
+    choices = fixes.listed([word for word in words if word not in (None, _WORDS["null"])])
     message = f"{_name(pointer)} must be {choices}, not {_WORDS[kind]}."
     for name in kinds:
         converted = _converted(value, name)

@@ -41,6 +41,7 @@ _WORDS = {
 }
 """The fields of an agent that have one of some words."""
 _EARLIER_MODE = "manual"
+_ALL_TOOLS = re.compile(r"\s*all(?:\s+tools)?\s*", re.IGNORECASE)
 _TOOLS = {
     "agents": {"tools": "the agent does not get it", "disallowedTools": "this takes nothing away"},
     "skills": {"allowed-tools": "this allows nothing"},
@@ -99,8 +100,17 @@ def _read(disk: Disk, path: str) -> _Matter:
 def _check_tools(matter: _Matter, field: str, follows: str, names: FileNames) -> Iterator[Problem]:
     servers = matter.fields.get("mcpServers")
     items = servers if isinstance(servers, list) else ()
+    value = matter.fields.get(field)
+    if isinstance(value, str) and value.startswith("["):
+        return  # its bracket is not closed, which is a problem of its own
+    if field == "tools" and isinstance(value, str) and _ALL_TOOLS.fullmatch(value):
+        message = (
+            f"Claude Code takes `{value}` for names of tools: {follows}. For all tools, leave `tools` out."
+        )
+        yield _named(matter, field, value, message, close=None, effect="no-effect")
+        return
     own_servers = {name for item in items if isinstance(item, dict) for name in item}
-    for text in tool_names(matter.fields.get(field)):
+    for text in tool_names(value):
         name = text.partition("(")[0]
         fault = None if "*" in name or not name else rule_fault(name, "deny")
         server, _, tool = name.removeprefix("mcp__").partition("__")

@@ -24,6 +24,7 @@ from nexus_context.assistants.claude_code.front_matter import (
     read_matter,
 )
 from nexus_context.assistants.reading.disk import Disk
+from nexus_context.assistants.reading.front_matter import matter_fields
 from nexus_context.assistants.reading.markdown import ImportToken, split_front_matter
 from nexus_context.assistants.reading.working_tree import is_within
 from nexus_context.config.fixes import meant
@@ -144,7 +145,7 @@ def _can_be_path(disk: Disk, written_import: WrittenImport) -> bool:
 
 
 def check_matter(path: str, text: str, opening: str) -> Iterator[Problem]:
-    """Report front matter that is not YAML, and values whose quote or bracket is not closed.
+    """Report front matter that is not YAML, and values of known fields whose quote or bracket is not closed.
 
     `opening` is the sentence that says what Claude Code does with a file whose front matter it cannot read.
     """
@@ -155,7 +156,10 @@ def check_matter(path: str, text: str, opening: str) -> Iterator[Problem]:
         message = f"{opening} {why[:1].upper()}{why[1:]}.{remedy}"
         yield Problem(path, unreadable_span, NO_EFFECT, Severity.WARNING, message=message, fix=quotes)
     start = text.index(matter)
+    known_names = {field.name for field in matter_fields(path)}
     for name, value, end in open_values(matter):
+        if name not in known_names:
+            continue  # nobody heeds it, closed or not
         span = Span(start + value.start, start + value.end)
         delimiter = "bracket" if end in "]}" else "quote"
         message = (
@@ -261,7 +265,8 @@ def _check_paths(path: str, matter: str, patterns: Sequence[str]) -> Iterator[Pr
         shorter = pattern.removeprefix("./")
         fix = None
         if not is_void:
-            message = f"`{pattern}` is one glob for Claude Code. Separate globs by commas."
+            written = f"{pattern}/**" if f"{pattern}/**" in matter else pattern
+            message = f"`{written}` is one glob for Claude Code. Separate globs by commas."
         elif shorter == pattern:
             message += "Write globs of paths from the directory that has `.claude`, in a list or with commas."
         else:

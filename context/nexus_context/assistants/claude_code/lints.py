@@ -81,6 +81,9 @@ def _check_shadows(disk: Disk, settings: AssistantSettings) -> Iterator[Problem]
     documents = {file.path: file.document for file in settings.files}
     home, counts = settings.where.user_home + os.sep, Counter[tuple[str, str]]()
     for rule, by in find_shadowed(read_permissions(settings, disk.real)):
+        fault = rule_fault(rule.text, rule.kind)
+        if fault is not None and fault.effect == "matches-nothing":
+            continue  # which is what to mend
         document = documents[rule.path]
         counts[rule.path, rule.kind] += 1
         if document is None or counts[rule.path, rule.kind] > MOST_FINDINGS:

@@ -127,8 +127,8 @@ def _decide_other(settings: PermissionSettings, call: ExplainedCall) -> Decision
         [rule for rule in settings.matching(kind, call.tool) if _covers_call(rule, call)] for kind in KINDS
     )
     host = _host(call)
-    if call.tool == "Skill":
-        asking = [rule for rule in asking if rule.pattern is None]  # a rule about one skill does not ask
+    if call.tool in ("Skill", "Agent"):
+        asking = [rule for rule in asking if rule.pattern is None]  # a rule about one of them does not ask
     if denying or asking or allowing:
         return _ruled(denying, asking, allowing)
     if call.tool == "Skill" and call.inputs.get("skill", "").removeprefix("/") in settings.guarded_skills:

@@ -20,6 +20,7 @@ from nexus_context.disk.files import read_text
 
 LINTS = str(Path(__file__).with_name("lints.json"))
 LONGEST = 10_000  # characters of a rule that is judged
+_SHELLS = ("Bash", "PowerShell")
 PREFIX_ENDS = (":*", " *")
 """How a rule for `Skill` ends that is about each skill whose name begins with the text before."""
 RuleEffect = Literal["left-out", "matches-nothing", "gone", "reads-otherwise"]
@@ -160,14 +161,17 @@ def _fault(text: str, parts: tuple[str, str | None] | None, kind: str) -> RuleFa
     unbracketed = _UNBRACKETED.fullmatch(text)
     is_unbracketed = unbracketed is not None and unbracketed["tool"] in tool_names()
     if unbracketed is not None and is_unbracketed:
-        near = f"{unbracketed['tool']}({unbracketed['content']})"
+        is_prefix = unbracketed["tool"] in _SHELLS and kind != "allow" and "*" not in text
+        near = f"{unbracketed['tool']}({unbracketed['content']}{':*' if is_prefix else ''})"
     if name and "_" not in tool and tool[0] != tool[0].upper():
         return RuleFault("left-out", "The name of a tool begins with a capital letter.", near)
     is_escaped = content and re.search(r"(?:^|[^\\])\\[()]", content)
     if content and is_escaped and len(_sign_positions(content, "(")) != len(_sign_positions(content, ")")):
         return RuleFault("left-out", "`\\(` and `\\)` must be in pairs beside other parentheses.")
     if is_unbracketed or ("*" not in tool and not may_be_tool(tool)):
-        return RuleFault("matches-nothing", f"Claude Code has no tool `{tool}`.", near)
+        is_path = content is None and tool.startswith(("/", "./", "../", "~/", "**/"))
+        remedy = f" A rule for a file is `Read({tool})` or `Edit({tool})`." if is_path else ""
+        return RuleFault("matches-nothing", f"Claude Code has no tool `{tool}`.{remedy}", near)
     is_open = tool == "Bash" and kind == "allow" and content and not _ARGUMENT.match(content)
     return _opening(content) if is_open and content and not content.endswith(":*") else None
 

@@ -10,12 +10,12 @@ from typing import Any
 import apsw
 
 from nexus_context.assistants.claude_code.rule_syntax import tool_names
+from nexus_context.assistants.reading.front_matter import MatterPlace, find_matter_place, matter_fields
 from nexus_context.assistants.reading.git_ignored import GitIgnore
 from nexus_context.assistants.reading.toml_cursor import find_place as find_toml_place
 from nexus_context.assistants.reading.working_tree import LEFT_OUT
 from nexus_context.assistants.sessions.session_types import Place
 from nexus_context.assistants.tracking import find_sessions
-from nexus_context.assistants.views.front_matter import MatterPlace, find_matter_place, matter_fields
 from nexus_context.assistants.views.setting_keys import MCP_SERVERS, key_at, keys_below
 from nexus_context.assistants.views.settings_readers import SettingsReader
 from nexus_context.config.conversations import reads_conversations

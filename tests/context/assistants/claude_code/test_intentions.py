@@ -259,7 +259,7 @@ def test_a_field_is_found_where_it_stands(tmp_path: Path) -> None:
             "This bracket does not end, so Claude Code reads it as part of the text of `paths`.",
             " [src/**]",
         ),
-        (" src/** docs/**", "src/** docs", "`src/** docs` is one glob for Claude Code.", None),
+        (" src/** docs/**", "src/** docs", "`src/** docs/**` is one glob for Claude Code.", None),
         (
             " '!src/**'",
             "!src",
@@ -349,12 +349,28 @@ SKILL, AGENT, RULE = ".claude/skills/s/SKILL.md", ".claude/agents/s.md", ".claud
             "This `description` is not text: the first line of the file is shown instead.",
         ),
         (AGENT, "---\nname: a\ndescription: 'open\n---\nX\n", UNREADABLE),
+        (
+            SKILL,
+            "---\ndescription: a\nallowed-tools: [Read\n---\nX\n",
+            "This bracket does not end, so Claude Code reads it as part of the text of `allowed-tools`.",
+        ),
+        (
+            AGENT,
+            "---\nname: a\ndescription: b\ntools: All tools\n---\nX\n",
+            "Claude Code takes `All tools` for names of tools: the agent does not get it.",
+        ),
         (AGENT, "---\nname: a\n---\nX\n", NO_AGENT),
         (AGENT, "---\nname: 5\ndescription: b\n---\nX\n", NO_AGENT),
     ],
 )
 def test_front_matter_that_does_not_count(name: str, text: str, said: str, tmp_path: Path) -> None:
     assert [message for _, message, *_ in check(name, text, tmp_path)] == [said]
+
+
+@pytest.mark.parametrize("name", [RULE, SKILL, AGENT])
+def test_an_open_bracket_in_a_field_that_nobody_heeds_is_not_reported(name: str, tmp_path: Path) -> None:
+    text = "---\nname: s\ndescription: s\npaths: src/**\nnotes: [open\n---\nX\n"
+    assert check(name, text, tmp_path) == []
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nexus_context.assistants.views.front_matter import find_matter_place, matter_fields
+from nexus_context.assistants.reading.front_matter import find_matter_place, matter_fields
 
 
 @pytest.mark.parametrize(
