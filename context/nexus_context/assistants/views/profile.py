@@ -86,8 +86,13 @@ def read_profile(
         )
     )
     explained = {problem.path for problem in (*settings.problems, *sent.problems)}
-    is_here = is_set_up(name, surroundings.folder, disk, project_of(surroundings, disk))
-    scopes = {part.scope for block in blocks for part in block.parts} | {file.scope for file in later}
+    project = project_of(surroundings, disk)
+    parts = [part for block in blocks for part in block.parts]
+    # files above the project decide what is read in it, as those of the project do
+    is_here = is_set_up(name, surroundings.folder, disk, project) or any(
+        part.scope == "parent" for part in parts
+    )
+    scopes = {file.scope for file in (*parts, *later) if file.path is None or project.contains(file.path)}
     unexplained = tuple(file for file in ignored if is_here and file.path not in explained)
     replaced_servers: list[Problem] = []
     servers = read_servers(name, settings, disk.anew(), problems=replaced_servers)

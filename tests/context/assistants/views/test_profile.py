@@ -11,6 +11,7 @@ from nexus_context.assistants.reading.disk import Disk
 from nexus_context.assistants.reading.profile_types import Profile, Surroundings
 from nexus_context.assistants.views.profile import ASSISTANTS, read_profile
 from nexus_context.assistants.views.readers import who_reads_what
+from nexus_context.errors import Severity
 from support.fixture import Fixture, write_fixture
 
 FOLDER = """
@@ -330,6 +331,26 @@ def test_what_is_unread_on_purpose_is_no_problem(
     assert reason in (None, reasons[place])
     unread = [each.path for each in result.problems if each.code == "assistant.unread"]
     assert (place in unread) == is_problem
+
+
+@pytest.mark.parametrize(
+    ("above", "severity"),
+    [("/home/CLAUDE.md", Severity.WARNING), ("/home/mono/CLAUDE.md", Severity.INFORMATION)],
+)
+def test_a_file_above_the_project_keeps_the_projects_own_from_being_read(
+    above: str, severity: Severity, tmp_path: Path
+) -> None:
+    git = "//- /home/mono/.git"
+    text = f"{git}/HEAD\nref: refs/heads/main\n{git}/objects/x\n{git}/refs/x\n"
+    fixture = write_fixture(text + f"//- /home/mono/work/AGENTS.md\nA\n//- {above}\nC\n", tmp_path)
+    surroundings = Surroundings(fixture.path("/home/mono/work"), fixture.path("/root"), {})
+    (problem,) = read_profile("claude-code", surroundings).problems
+    assert (problem.path, problem.code, problem.severity) == (
+        fixture.path("/home/mono/work/AGENTS.md"),
+        "assistant.unread",
+        severity,
+    )
+    assert "CLAUDE.md is read instead." in problem.message
 
 
 def test_codex_tells_what_it_never_reads(tmp_path: Path) -> None:
