@@ -40,16 +40,30 @@ def test_a_path_is_cut_at_its_start_and_a_name_has_a_line_for_each_word() -> Non
 
 @given(
     st.lists(st.tuples(TEXT, TEXT, TEXT), min_size=1, max_size=5),
-    st.integers(40, 200),
+    st.integers(13, 200),
     st.sampled_from(["start", "end"]),
 )
 def test_a_row_is_a_line_of_the_terminal(rows: list[tuple[str, ...]], width: int, cut: str) -> None:
     first, second, third = ([row[at] for row in rows] for at in range(3))
     columns = [
         Column("file", first, least=8, cut=cut),  # type: ignore[arg-type]
-        Column("of it", second, worth=1, least=8),
+        Column("of it", second, worth=1, least=8, justify="right", footer="sum"),
         Column("x", third, worth=0),
     ]
     lines = lines_of(columns, width)
     assert all(cell_len(line) <= width for line in lines)
-    assert len(lines) <= len(rows) + 3  # the names, perhaps in two lines, and a rule
+    assert len(lines) <= len(rows) + 4  # the names, perhaps in two lines, a rule, and the footer
+
+
+def test_rows_are_laid_out_as_names_and_sums_are() -> None:
+    columns = [
+        Column("title", ["Ünïcode 日本", "x"], footer="2 conversations"),
+        Column("cost", ["$1.25", "$10.00"], justify="right", footer="$11.25"),
+    ]
+    assert lines_of(columns, 60) == [
+        "  title               cost",
+        " ──────────────────────────",
+        "  Ünïcode 日本       $1.25",
+        "  x                 $10.00",
+        "  2 conversations   $11.25",
+    ]

@@ -353,11 +353,16 @@ class Lines:
         self._most = most
         descriptor, self.stamp = _open_regular(self._path)
         try:
-            self.first = _read_at_most(descriptor, head).split(b"\n")[:-1]
+            data = _read_at_most(descriptor, head)
         finally:
             _close(descriptor)
+        self.first = data.split(b"\n")[:-1]
+        self._is_whole = len(data) < head
 
     def __iter__(self) -> Iterator[bytes]:
+        if self._is_whole:
+            yield from reversed(self.first)
+            return
         descriptor, _ = _open_regular(self._path)
         try:
             end = os.fstat(descriptor).st_size

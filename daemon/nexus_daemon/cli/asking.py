@@ -183,6 +183,8 @@ def _running(
         daemon = Daemon(load_inputs(), creates_ledger=creates_ledger, watches=False)
         daemon.git.patience_s = GIT_S
         connection = Connection(editor or _NoEditor(), lambda: daemon)
+        if editor is None:
+            connection.silence()  # nothing is worked out that only an editor shows
         try:
             runner.run(_join(connection, daemon, uri))
             yield FolderClient(runner, connection, uri)

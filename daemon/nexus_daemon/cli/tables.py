@@ -1,12 +1,17 @@
 """Prints tables and sentences: with colours and bars on a terminal, as plain text in a pipe."""
 
 from collections.abc import Callable, Sequence
-from typing import Literal, NamedTuple
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import chain
+from typing import Literal
 from urllib.parse import unquote
 
 from rich import box
 from rich.cells import cell_len, set_cell_size
 from rich.console import Console
+from rich.segment import Segment, Segments
+from rich.style import Style
 from rich.table import Table
 from rich.text import Text
 
@@ -25,6 +30,7 @@ ROW_COLOURS = {
 BAR = 20
 PADDING = 3
 """What a table adds to the width of each column."""
+_FIRST_STYLE = Style(bold=True)
 LEAST_PATH = 16
 """Columns of a terminal that paths and texts keep."""
 
@@ -73,7 +79,8 @@ def print_sentence(out: Console, text: Text | str) -> None:
     out.print(Text(text) if isinstance(text, str) else text, soft_wrap=not out.is_terminal)
 
 
-class Column(NamedTuple):
+@dataclass(frozen=True)
+class Column:
     """A column of a list. If a terminal is too narrow, columns leave in the order of their `worth`.
 
     The least `worth` leaves first; a column without one never leaves. The cells of a column with a `least`
@@ -89,7 +96,7 @@ class Column(NamedTuple):
     footer: str = ""
     cut: Literal["start", "end"] = "end"
 
-    @property
+    @cached_property
     def full_width(self) -> int:
         """The width that the column takes uncut, in columns of a terminal."""
         return max(map(cell_len, (*self.name.split("\n"), self.footer, *self.cells)))
@@ -105,7 +112,7 @@ def print_columns(columns: Sequence[Column]) -> None:
     out = console()
     fitting_columns = list(columns)
     if _needed(fitting_columns) > out.width:
-        fitting_columns = [column._replace(name=column.name.replace(" ", "\n")) for column in columns]
+        fitting_columns = [replace(column, name=column.name.replace(" ", "\n")) for column in columns]
     while _needed(fitting_columns) > out.width:
         leaving = [column for column in fitting_columns if column.worth is not None]
         if not leaving:
@@ -115,12 +122,29 @@ def print_columns(columns: Sequence[Column]) -> None:
     widths = _widths(fitting_columns, out.width)
     for number, (column, width) in enumerate(zip(fitting_columns, widths, strict=True)):
         footer = Text(_cut(column.footer, width, column.cut), no_wrap=True)
-        style = "" if number else "bold"
+        style = "" if number else _FIRST_STYLE
         table.add_column(column.name, footer, style=style, justify=column.justify, width=width)
-    for row in zip(*(column.cells for column in fitting_columns), strict=True):
-        cells = zip(row, widths, fitting_columns, strict=True)
-        table.add_row(*(Text(_cut(cell, width, column.cut), no_wrap=True) for cell, width, column in cells))
-    out.print(table)
+    table.add_row()
+    lines = out.render_lines(table, pad=False)
+    row_at = 2 + max(column.name.count("\n") + 1 for column in fitting_columns)
+    cut_columns = [_fit(column, width) for column, width in zip(fitting_columns, widths, strict=True)]
+    rows = map(_segments, *cut_columns)  # rich would take a millisecond for each
+    texts = (*lines[:row_at], *rows, *lines[row_at + 1 :])
+    out.print(Segments(chain.from_iterable((*line, Segment.line()) for line in texts)), end="", crop=False)
+
+
+def _fit(column: Column, width: int) -> list[str]:
+    """Cut and pad the cells of a column to a width."""
+    cells = [_cut(cell, width, column.cut) for cell in column.cells]
+    if column.justify == "right":
+        return [" " * (width - cell_len(cell)) + cell for cell in cells]
+    return [set_cell_size(cell, width) for cell in cells]
+
+
+def _segments(first_cell: str, *cells: str) -> list[Segment]:
+    """Lay out a row as SIMPLE_HEAD does."""
+    rest = "".join(f"  {cell} " for cell in cells)
+    return [Segment(" "), Segment(f" {first_cell} ", _FIRST_STYLE), Segment(f"{rest} ")]
 
 
 def _needed(columns: Sequence[Column]) -> int:
@@ -139,6 +163,9 @@ def _widths(columns: Sequence[Column], width: int) -> list[int]:
         extra_width = min(share, columns[column_index].full_width - widths[column_index])
         widths[column_index] += extra_width
         remaining_width -= extra_width
+    while remaining_width < 0 and max(widths) > 1:  # not even the least widths fit
+        widths[widths.index(max(widths))] -= 1
+        remaining_width += 1
     return widths
 
 

@@ -92,7 +92,8 @@ def read_profile(
     is_here = is_set_up(name, surroundings.folder, disk, project) or any(
         part.scope == "parent" for part in parts
     )
-    scopes = {file.scope for file in (*parts, *later) if file.path is None or project.contains(file.path)}
+    scopes = {part.scope for part in parts if part.path is None or project.contains(part.path)}
+    scopes |= {file.scope for file in later if project.contains(file.path)}
     unexplained = tuple(file for file in ignored if is_here and file.path not in explained)
     replaced_servers: list[Problem] = []
     servers = read_servers(name, settings, disk.anew(), problems=replaced_servers)
