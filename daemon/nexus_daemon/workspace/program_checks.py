@@ -299,7 +299,10 @@ def _spell(check: "AssistantCheck", spell: Callable[[str], str]) -> "AssistantCh
     places.update(related.path for problem in minders for related in problem.related)
     texts = {spell(path): text.removeprefix(MARK) for path, text in check.layers.texts.items()}
     texts = {path: text for path, text in texts.items() if path in places}
-    return check._replace(layers=CheckedTexts(texts), problems=tuple(minders), minders=minders)
+    real_paths = {spell(path): spell(real) for path, real in check.real_paths.items()}
+    return check._replace(
+        layers=CheckedTexts(texts), problems=tuple(minders), minders=minders, real_paths=real_paths
+    )
 
 
 def _is_hidden(directory: str, root: str) -> bool:

@@ -122,6 +122,22 @@ def test_where_nexus_is_in_use_a_lost_import_is_marked_once(tmp_path: Path) -> N
     tell_story(tmp_path, story)
 
 
+def test_a_lost_import_is_marked_once_where_one_file_is_a_link_to_the_other(tmp_path: Path) -> None:
+    async def story(desk: Desk) -> None:
+        write(desk, "/b/.nexus3/config.json", "{}")
+        write(desk, "/b/AGENTS.md", LOST)
+        os.symlink("AGENTS.md", desk.tree.path("/b/CLAUDE.md"))
+        write(desk, SETTINGS, CUT)
+        talk = await desk.client("/b")
+        await is_shown(desk, talk, SETTINGS, "assistant.void")
+        await is_shown(desk, talk, "/b/AGENTS.md", "prompt.import-missing")
+        assert desk.shown(talk, "/b/CLAUDE.md") is None
+        desk.open(talk, "/b/CLAUDE.md", LOST)
+        await is_shown(desk, talk, "/b/CLAUDE.md", "prompt.import-missing")
+
+    tell_story(tmp_path, story)
+
+
 def test_files_of_a_folder_that_is_a_link_have_its_name(tmp_path: Path) -> None:
     async def story(desk: Desk) -> None:
         write(desk, SETTINGS, CUT)

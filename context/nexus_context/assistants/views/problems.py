@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from nexus_context.assistants.reading.profile_types import Assistant, Profile
 from nexus_context.config.silenced import Heard, without_silenced
+from nexus_context.disk.files import real_path
 from nexus_context.errors import Problem
 from nexus_context.folder.layers.walk import CONFIG_DIRECTORY
 
@@ -27,7 +28,7 @@ class AssistantCheck(NamedTuple):
     snapshot.
 
     `minders` maps each problem to the programs that it concerns. With `covers_nexus`, what Nexus itself reads
-    is checked, too.
+    is checked, too. `real_paths` has the paths of problems that lead over a link.
     """
 
     folder: str
@@ -38,6 +39,7 @@ class AssistantCheck(NamedTuple):
     profiles: tuple[Profile, ...]
     minders: Mapping[Problem, Sequence[str]]
     covers_nexus: bool = True
+    real_paths: Mapping[str, str] = MappingProxyType({})
 
 
 def counts_without_nexus(problem: Problem) -> bool:
@@ -58,6 +60,7 @@ def gather(
         for problem in dict.fromkeys(profile.problems):
             minders.setdefault(problem, []).append(profile.assistant.title)
     readers = ", ".join(_reader(profile.assistant) for profile in profiles)
+    real_paths = {path: real_path(path) for path in {problem.path for problem in minders}}
     return AssistantCheck(
         folder=os.path.realpath(folder),
         layers=CheckedTexts(texts),
@@ -67,6 +70,7 @@ def gather(
         profiles=profiles,
         minders=minders,
         covers_nexus=covers_nexus,
+        real_paths={path: real for path, real in real_paths.items() if real != path},
     )
 
 
@@ -84,18 +88,23 @@ def join_problems(
     """
     if checked.covers_nexus:
         nexus_problems = tuple(nexus_problems)
-        joined_problems = (*nexus_problems, *_without_doubles(checked.problems, nexus_problems))
+        joined_problems = (*nexus_problems, *_without_doubles(checked.problems, nexus_problems, checked))
     else:
         counted_problems = filter(counts_without_nexus, nexus_problems)
-        joined_problems = (*_without_doubles(counted_problems, checked.problems), *checked.problems)
+        own_problems = _without_doubles(counted_problems, checked.problems, checked)
+        joined_problems = (*own_problems, *checked.problems)
     return without_silenced(joined_problems, texts, ignore, checked.folder)
 
 
-def _without_doubles(problems: Iterable[Problem], other_problems: Iterable[Problem]) -> Iterator[Problem]:
+def _without_doubles(
+    problems: Iterable[Problem], other_problems: Iterable[Problem], checked: AssistantCheck
+) -> Iterator[Problem]:
     """Yield the problems of SAFETY, and those that overlap no other problem that is at least as severe."""
+    real_paths = checked.real_paths
     by_path: dict[str, list[Problem]] = {}
     for other_problem in other_problems:
-        by_path.setdefault(other_problem.path, []).append(other_problem)
+        path = real_paths.get(other_problem.path, other_problem.path)
+        by_path.setdefault(path, []).append(other_problem)
     for problem in problems:
         span = problem.span
         if problem.code in SAFETY or not any(
@@ -104,7 +113,7 @@ def _without_doubles(problems: Iterable[Problem], other_problems: Iterable[Probl
                 other_problem.span.start == span.start
                 or max(other_problem.span.start, span.start) < min(other_problem.span.end, span.end)
             )
-            for other_problem in by_path.get(problem.path, ())
+            for other_problem in by_path.get(real_paths.get(problem.path, problem.path), ())
         ):
             yield problem
 
