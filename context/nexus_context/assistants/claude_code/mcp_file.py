@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 
 from nexus_context.assistants.reading.disk import Disk
+from nexus_context.assistants.reading.server_checks import misnamed_key
 from nexus_context.assistants.reading.settings import read_document
 from nexus_context.config.check import Node, conform
 from nexus_context.errors import Edit, Fix, Problem, Severity, Span
@@ -130,6 +131,11 @@ def _entry_problem(document: JsonDocument, name: str, entry: Any) -> Problem | N
             return None
         first_problem = min(problems, key=lambda problem: problem.span)
         span, message, fix = first_problem.span, first_problem.message, first_problem.fix
+        if isinstance(entry, dict) and not {"command", "url"}.intersection(entry):
+            before_url = "" if "type" in entry else '"type": "http", '
+            misnamed = misnamed_key(document, ("mcpServers", name), entry, before_url=before_url)
+            if misnamed is not None:
+                span, message, fix = misnamed.span, misnamed.remedy, misnamed.fix
     message = f"Claude Code skips the server {name!r}. {message}"
     return Problem(document.path, span, "assistant.no-effect", Severity.WARNING, message=message, fix=fix)
 

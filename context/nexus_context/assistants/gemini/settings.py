@@ -36,6 +36,7 @@ from nexus_context.assistants.reading.profile_types import (
     Surroundings,
     join_lists,
 )
+from nexus_context.assistants.reading.server_checks import misnamed_key
 from nexus_context.assistants.reading.settings import read_json, texts_of
 from nexus_context.config import fixes
 from nexus_context.config.check import find_mismatches, load_schema
@@ -226,9 +227,19 @@ def _matters(problem: Problem) -> bool:
 
 def _value_problems(document: JsonDocument, values: dict[str, Any]) -> Iterator[Problem]:
     schema = settings_schema()
+    servers = values.get("mcpServers")
+    misnamed_keys = {
+        name: misnamed
+        for name, server in (servers.items() if isinstance(servers, dict) else ())
+        if isinstance(server, dict) and not is_complete(server)
+        if (misnamed := misnamed_key(document, ("mcpServers", name), server)) is not None
+    }
+    misnamed_pointers = {("mcpServers", name, misnamed.key) for name, misnamed in misnamed_keys.items()}
     for finding in find_mismatches(values, schema):
         pointer = finding.pointer
         value = value_at(values, pointer)
+        if pointer in misnamed_pointers:
+            continue
         if finding.detail == "unknown-key":
             yield unknown_key_problem(document, finding, "Gemini CLI", schema, value=value, moved=MOVED)
         elif pointer[:2] == ("context", "fileName") or (pointer == APPROVAL_MODE and value != "yolo"):
@@ -236,11 +247,15 @@ def _value_problems(document: JsonDocument, values: dict[str, Any]) -> Iterator[
         elif not (isinstance(value, str) and finding.fixed and not isinstance(finding.fixed[0], str | list)):
             yield mismatch_problem(document, finding, "no-effect", "Gemini CLI warns, and cannot use it: ")
     yield from _hook_problems(document, values.get("hooks"), schema["properties"]["hooks"]["properties"])
-    servers = values.get("mcpServers")
     for name, server in servers.items() if isinstance(servers, dict) else ():
         if isinstance(server, dict) and not is_complete(server):
             message = f"Gemini CLI cannot start `{name}`: it needs `command`, `url` or `httpUrl`."
-            yield settings_problem(document, "no-effect", ("mcpServers", name), message)
+            misnamed = misnamed_keys.get(name)
+            if misnamed is None:
+                yield settings_problem(document, "no-effect", ("mcpServers", name), message)
+            else:
+                message += f" {misnamed.remedy}"
+                yield settings_problem(document, "no-effect", misnamed.span, message, fix=misnamed.fix)
         elif (
             isinstance(server, dict) and "command" in server and (server.get("url") or server.get("httpUrl"))
         ):

@@ -8,14 +8,14 @@
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 from msgspec.structs import replace
 
 from nexus_context.config.check import JSONC, Node, conform
 from nexus_context.config.fast_check import acceptor
-from nexus_context.errors import Problem, Severity, Span
+from nexus_context.errors import Edit, Fix, Problem, Severity, Span
 from nexus_context.text.json import JsonDocument
 
 _REFERENCE = re.compile(r"\$\{([^{}]{1,200})\}")
@@ -35,6 +35,20 @@ SERVER: Node = {
 """What the programs that are known by documentation say of a server; other fields are not checked."""
 
 Judgement = tuple[Severity, str]
+_MEANT = {
+    **dict.fromkeys(("url", "uri", "href", "endpoint", "serverurl", "httpurl"), "url"),
+    **dict.fromkeys(("command", "cmd", "exec", "executable"), "command"),
+}
+"""What the keys of a server are meant to be, by their letters."""
+
+
+class MisnamedKey(NamedTuple):
+    """A key of a server with the wrong name: `remedy` is a sentence that says what to write."""
+
+    key: str
+    span: Span
+    remedy: str
+    fix: Fix
 
 
 class ServerFile(msgspec.Struct, frozen=True):
@@ -57,6 +71,23 @@ def refusal(server: Any, title: str) -> str | None:
         return f"{title} does not start it: a value has a wrong type."
     if not server.get("command") and not server.get("url"):
         return f"{title} does not start it: it has neither `command` nor `url`."
+    return None
+
+
+def misnamed_key(
+    document: JsonDocument, pointer: tuple[str, ...], server: Mapping[str, Any], *, before_url: str = ""
+) -> MisnamedKey | None:
+    """Find a key that is meant to be `command` or `url`, of a server at a pointer that has neither.
+
+    `before_url` is JSON that the fix writes before `url`.
+    """
+    for key in server:
+        meant = _MEANT.get(re.sub(r"[_-]", "", key.lower()))
+        span = document.key_span((*pointer, key))
+        if meant is not None and span is not None:
+            text = f'"{meant}"' if meant == "command" else f'{before_url}"{meant}"'
+            fix = Fix(f"Write `{meant}`", (Edit(span, text),))
+            return MisnamedKey(key, span, f"Write `{meant}` in place of `{key}`.", fix)
     return None
 
 
@@ -93,8 +124,13 @@ def check_server_file(document: JsonDocument, form: ServerFile) -> Iterator[Prob
         for problem in server_problems:
             yield no_effect(problem.span, f"{title} does not start this server: {problem.message}")
         if not server_problems and refusal(server, title) is not None:
-            message = f"{title} does not start this server: it has neither `command` nor `url`. Add one."
-            yield no_effect(document.key_span(server_pointer) or Span(0, 0), message)
+            message = f"{title} does not start this server: it has neither `command` nor `url`."
+            misnamed = misnamed_key(document, server_pointer, server)
+            if misnamed is None:
+                yield no_effect(document.key_span(server_pointer) or Span(0, 0), f"{message} Add one.")
+            else:
+                problem = no_effect(misnamed.span, f"{message} {misnamed.remedy}")
+                yield replace(problem, fix=misnamed.fix)
         for pointer, name_of_reference in _references(server, server_pointer):
             judgement = form.judge_reference(name_of_reference)
             if judgement is not None:
