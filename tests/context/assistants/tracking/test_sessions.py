@@ -175,7 +175,7 @@ def test_a_longer_line_than_is_looked_at_hides_what_is_before(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(session_types, "MOST", 10_000)
-    claude(home, asks("Hello"), answers(3), record("attachment", text="x" * 20_000), COST)
+    claude(home, asks("Hello"), answers(3), record("attachment", text="x" * 100_000), COST)
     check(only(home), last=None, cost_usd=0.3, prompt="Hello")
 
 
