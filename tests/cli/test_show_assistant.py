@@ -224,7 +224,7 @@ def test_who_reads_what(run: Any) -> None:
 
   every request  N  N  N  N + ?  N + ?  N + ?
 
-–: not read · later: sent when something happens · +: more of it then · cut: only in part · ?: not known
+–: not read · later: sent when something happens · +: part of it later · cut: only in part · ?: not known
 By documentation, not by their own requests: GitHub Copilot, Cursor.
 """,
             "",

@@ -218,7 +218,7 @@ def _print_all(surroundings: Surroundings, options: argparse.Namespace) -> int:
     out = output.console()
     tables.print_columns(columns)
     out.print(
-        "–: not read · later: sent when something happens · +: more of it then · cut: only in part · "
+        "–: not read · later: sent when something happens · +: part of it later · cut: only in part · "
         "?: not known",
         soft_wrap=True,
     )
