@@ -171,11 +171,11 @@ Codex (0.169.0, by its own requests): N tokens of files in every request, N with
 
   scope  file  tokens  share
    \n\
-  program  Codex  N  N
+  program  around the instructions  N  N
   user  ~/.codex/AGENTS.md  N  N
-  program  Codex  N  N
+  program  around the instructions  N  N
   project  AGENTS.md  N  N
-  program  Codex  N  N
+  program  around the instructions  N  N
 
   total  counted with o200k_base (gpt-5)  N
 
