@@ -148,9 +148,9 @@ def _print_tokens(profile: Profile) -> None:
     table.add_column("tokens", justify="right", footer=f"{mark}{profile.total:,}")
     table.add_column("share", justify="right")
     table.add_column("", min_width=_BAR)
-    for block, part in ((block, part) for block in profile.blocks for part in block.parts):
+    for kind, part in ((block.kind, part) for block in profile.blocks for part in block.parts):
         share = part.tokens / max(profile.total, 1)
-        name = f"around the {block.kind}" if part.path is None else profile.shorten(part.path)
+        name = f"around the {kind}" if part.path is None else profile.shorten(part.path)
         cells = (part.scope, name, f"{mark}{part.tokens:,}", f"{share:.0%}")
         table.add_row(*cells, Text("█" * round(_BAR * share)))
     out = output.console()

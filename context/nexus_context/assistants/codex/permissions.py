@@ -24,7 +24,6 @@ from tree_sitter import Node
 from nexus_context.assistants.codex.permission_rules import CommandRule, CommandRules, read_rules
 from nexus_context.assistants.codex.requirements import PATH as REQUIREMENTS
 from nexus_context.assistants.codex.requirements import (
-    PLACES,
     UNKNOWN_PERMISSIONS,
     UNKNOWN_RULES,
     read_requirements,
@@ -361,7 +360,7 @@ def _setting(settings: AssistantSettings, disk: Disk, key: str) -> PermissionRul
         tool=key,
         pattern=None,
         path=file.path,
-        span=read_toml(disk, file.path).span((PLACES[key] if file.path == REQUIREMENTS else key,)),
+        span=read_toml(disk, file.path).span((file.written_keys.get(key, key),)),
     )
 
 

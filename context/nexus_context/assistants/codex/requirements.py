@@ -21,7 +21,7 @@ from nexus_context.errors import Problem
 
 PATH = "/etc/codex/requirements.toml"
 POLICIES, MODES = "allowed_approval_policies", "allowed_sandbox_modes"
-PLACES = {"approval_policy": POLICIES, "sandbox_mode": MODES, "mcp_servers": "mcp_servers"}
+_WRITTEN_KEYS = {"approval_policy": POLICIES, "sandbox_mode": MODES}
 """The requirement that decides, by the setting that it changes."""
 UNKNOWN_RULES = ("rules",)
 UNKNOWN_PERMISSIONS = (
@@ -83,7 +83,7 @@ def required_values(
     if isinstance(allowed, dict):
         off = [name for name, server in servers.items() if not _is_allowed(allowed.get(name), server)]
         values["mcp_servers"] = {name: {"enabled": False} for name in off}
-    return AssistantSettingsFile(document.path, "managed", values)
+    return AssistantSettingsFile(document.path, "managed", values, written_keys=_WRITTEN_KEYS)
 
 
 def _is_allowed(requirement: Any, server: Mapping[str, Any]) -> bool:

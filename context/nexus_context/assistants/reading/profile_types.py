@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Literal
 
 import msgspec
@@ -85,13 +86,15 @@ class Surroundings(msgspec.Struct, frozen=True):
 class AssistantSettingsFile(msgspec.Struct, frozen=True):
     """A settings file. `values` are what its program takes of it, empty if the program refuses the file.
 
-    `document` has the places of the values; it is None where no reader needs them.
+    `document` has the places of the values; it is None where no reader needs them. `written_keys` maps a
+    setting to the key of the file that decides it, where that has another name.
     """
 
     path: str
     scope: Scope
     values: Mapping[str, Any]
     document: JsonDocument | None = None
+    written_keys: Mapping[str, str] = MappingProxyType({})
 
 
 Keys = tuple[str, ...]

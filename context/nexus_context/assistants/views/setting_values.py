@@ -149,7 +149,11 @@ def _key_span(file: AssistantSettingsFile, keys: tuple[str, ...], disk: Disk) ->
             return file.document.key_span(keys) or Span(0, 0)
         except KeyError:  # the program takes the key over from another name
             return Span(0, 0)
-    return (read_toml(disk, file.path).key_span(keys) if file.path.endswith(".toml") else None) or Span(0, 0)
+    if not file.path.endswith(".toml"):
+        return Span(0, 0)
+    document, written_keys = read_toml(disk, file.path), (file.written_keys.get(keys[0], keys[0]), *keys[1:])
+    spans = (document.key_span(written_keys[:count]) for count in range(len(keys), 0, -1))
+    return next((span for span in spans if span is not None), Span(0, 0))
 
 
 def _is_described(schema: Mapping[str, Any], keys: Sequence[str]) -> bool:

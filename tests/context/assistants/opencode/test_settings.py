@@ -63,7 +63,11 @@ def check(files: str, root: Path, environ: Mapping[str, str] | None = None) -> d
         ),
         ('{"permissions": {"bash": "ask"}}', '"permissions"', "`permissions` is of opencode 2."),
         ('{"permission": {"bash": "maybe"}}', '"maybe"', '"bash" is not a valid permission'),
-        ('{"permission": {"todowrite": {"*": "ask"}}}', '{"*": "ask"}', '"todowrite" must be ask, allow or deny'),
+        (
+            '{"permission": {"todowrite": {"*": "ask"}}}',
+            '{"*": "ask"}',
+            '"todowrite" must be ask, allow or deny',
+        ),
         ('{"agent": {"x": {"mode": "sub"}}}', '"sub"', '"mode" must be subagent, primary or all.'),
         ('{"share": true}', "true", '"share" must be manual, auto or disabled, not true or false.'),
         ('{"username": "{file:no.txt}"}', "{file:no.txt}", "{file:no.txt} names a file that does not exist."),

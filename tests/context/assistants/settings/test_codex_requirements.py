@@ -68,13 +68,24 @@ def test_the_values_in_force(
 
 
 def test_the_requirement_is_the_source_of_the_value(tmp_path: Path) -> None:
-    settings, disk = settings_of(tmp_path, 'allowed_sandbox_modes = ["read-only"]', BOLD)
+    requirements = '# Ours\nallowed_sandbox_modes = ["read-only"]'
+    settings, disk = settings_of(tmp_path, requirements, BOLD)
     setting = find_setting("codex", ("sandbox_mode",), settings, disk)
     assert setting is not None
+    span = setting.sources[0].span
+    assert requirements[span.start : span.end] == "allowed_sandbox_modes"
     assert [(source.path, source.counts) for source in setting.sources] == [
         (PATH, True),
         (str(tmp_path / "home/.codex/config.toml"), False),
     ]
+
+
+def test_a_server_that_is_off_leads_to_the_table_of_servers(tmp_path: Path) -> None:
+    settings, disk = settings_of(tmp_path, ALLOWED, SERVERS)
+    setting = find_setting("codex", ("mcp_servers", "c", "enabled"), settings, disk)
+    assert setting is not None
+    span = setting.sources[0].span
+    assert ALLOWED[span.start : span.end] == "mcp_servers"
 
 
 def test_servers_that_are_not_allowed_are_off(tmp_path: Path) -> None:
