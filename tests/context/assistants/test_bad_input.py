@@ -102,9 +102,9 @@ def check(program: str, root: Path) -> Profile:
     """Read a profile, in time; each problem is in its file."""
     (root / "home/w").mkdir(parents=True, exist_ok=True)
     surroundings = Surroundings(str(root / "home/w"), str(root / "home"), {}, trusted=True)
-    start = time.perf_counter()
+    start = time.thread_time()  # other tests run beside
     profile = read_profile(program, surroundings, counted=False)
-    assert time.perf_counter() - start < LONGEST_S
+    assert time.thread_time() - start < LONGEST_S
     for problem in profile.problems:
         text = profile.texts.get(problem.path, "")
         assert problem.span == (0, 0) or 0 <= problem.span.start <= problem.span.end <= len(text)

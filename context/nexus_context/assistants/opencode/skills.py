@@ -32,9 +32,10 @@ OWN_DIRECTORIES = ("skill", "skills")
 """Where skills are in a directory of opencode, which are searched together."""
 
 
-_PREFERENCE = Preference(
-    "opencode", "skill", "Of one name opencode's own directories come first, the nearest before others."
-)
+_PREFERENCE = Preference("opencode", "skill", why=None)
+"""opencode parses all skills at once, and keeps the last of a name. Mostly that one is in its own directories,
+the nearest before others.
+"""
 
 
 def skill_blocks(
@@ -47,13 +48,9 @@ def skill_blocks(
 ) -> Iterator[SentBlock]:
     """Yield the list of skills that is sent, if there are any. opencode's own skill is not in it."""
     entries: list[ListEntry] = []
-    sources: dict[str, str] = {}  # the directory that opencode searches at once, by path
-    own_directories = config_directories(disk, surroundings)
     visits = Visits()
     for root, scope in dict.fromkeys(_roots(disk, surroundings, values)):
-        parent = os.path.dirname(root)
         for path in _skill_files(disk, root, visits):
-            sources[path] = parent if parent in own_directories else root
             text = disk.text(path)
             if text is None:
                 continue
@@ -78,9 +75,8 @@ def skill_blocks(
                 f"    <location>{escape(path)}</location>\n  </skill>\n"
             )
             entries.append(ListEntry(str(name), path, scope, text))
-    preference = _PREFERENCE._replace(is_open=lambda path, other_path: sources[path] == sources[other_path])
     skills = choose(
-        reversed(entries), preference, surroundings, disk=disk, ignored=ignored, problems=problems
+        reversed(entries), _PREFERENCE, surroundings, disk=disk, ignored=ignored, problems=problems
     )
     parts = [
         SentPart(skill.text, "skill", skill.path, content=Span(0, len(skill.text)))

@@ -8,7 +8,7 @@
 """
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import NamedTuple, Protocol, TypeVar
 
 from nexus_context.assistants.reading.disk import Disk
@@ -46,16 +46,13 @@ class ListEntry(NamedTuple):
 
 class Preference(NamedTuple):
     """Says which of several definitions a program prefers. `title` is the program, `what` is the kind of
-    definition, and `why` is a sentence with the reason.
-
-    `is_open` tells for the paths of two definitions whether either may count, because the program reads them
-    at the same time.
+    definition, and `why` is a sentence with the reason. None if either may count, because the program reads
+    them at the same time.
     """
 
     title: str
     what: str
-    why: str
-    is_open: Callable[[str, str], bool] = lambda *_: False
+    why: str | None
 
 
 AnyDefinition = TypeVar("AnyDefinition", bound=Definition)
@@ -78,10 +75,10 @@ def choose(
         winner = winners.setdefault(definition.name, definition)
         if winner.path == definition.path:
             continue
-        title, what, why, is_open = preference
+        title, what, why = preference
         winner_path = short_path(winner.path, where.folder, where.user_home)
         reason = f"{title} uses the {what} `{definition.name}` of {winner_path} instead. {why}"
-        if is_open(definition.path, winner.path):
+        if why is None:
             reason = (
                 f"{title} reads this {what} `{definition.name}` and that of {winner_path} at the same time. "
                 "Which of them it uses may change from start to start."

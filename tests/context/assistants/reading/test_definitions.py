@@ -101,19 +101,17 @@ def test_a_server_that_another_one_replaces_is_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("paths", "is_open"),
+    "paths",
     [
-        (["/work/.opencode/skill/x/SKILL.md", "/work/.opencode/skills/x/SKILL.md"], True),
-        (["/work/.claude/skills/one/SKILL.md", "/work/.claude/skills/two/SKILL.md"], True),
-        (["/work/.claude/skills/x/SKILL.md", "/work/.agents/skills/x/SKILL.md"], False),
-        (["/home/.claude/skills/x/SKILL.md", "/work/.claude/skills/x/SKILL.md"], False),
+        ["/work/.opencode/skill/x/SKILL.md", "/work/.opencode/skills/x/SKILL.md"],
+        ["/work/.claude/skills/one/SKILL.md", "/work/.claude/skills/two/SKILL.md"],
+        ["/work/.claude/skills/x/SKILL.md", "/work/.agents/skills/x/SKILL.md"],
+        ["/home/.claude/skills/x/SKILL.md", "/work/.claude/skills/x/SKILL.md"],
     ],
     ids=str,
 )
-def test_opencode_has_no_winner_among_the_skills_of_a_directory(
-    paths: list[str], is_open: bool, tmp_path: Path
-) -> None:
-    """Five starts of opencode 1.18.33 each: in a directory now the one counts, now the other."""
+def test_opencode_has_no_winner_among_skills_of_one_name(paths: list[str], tmp_path: Path) -> None:
+    """opencode 1.18.33 parses all at once. On a busy machine now the one counted, now the other."""
     profile = check(files(*paths), "opencode", tmp_path)
     reasons = [each.reason for each in profile.ignored if each.path.endswith("SKILL.md")]
-    assert [reason.endswith("may change from start to start.") for reason in reasons] == [is_open]
+    assert [reason.endswith("may change from start to start.") for reason in reasons] == [True]
