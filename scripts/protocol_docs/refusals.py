@@ -29,7 +29,7 @@ REFUSALS = {
     "bad-argument": "an argument of a memory tool is not valid; the message names it",
     "bad-event": "a field of `event`, or of an event of the bus, is not valid; the message names it",
     "bad-message": "a message to an agent is incomplete or out of range; the message says where",
-    "bad-rename": "there is nothing at the position that can be renamed, or the new name is no name of it",
+    "bad-rename": "a name cannot be renamed, or not to the new name; the message says what to do",
     "bad-option": "an option of the request is out of range, unknown, or excluded by another; the message "
     "names it",
     "bad-record": "a record of a session store is damaged (`ContextAssembler`, in programs only)",

@@ -15,28 +15,39 @@ OUTSIDE = "outside"
 class Editing(NamedTuple):
     """How a client takes edits.
 
-    `creates` says that it can create files, `is_versioned` that its edits name the versions of documents, and
-    `asks` that it can ask the user about an edit first. `uris` and `versions` are those of its open
-    documents, by path.
+    `creates` and `renames` say that it can create and rename files, `is_versioned` that its edits name the
+    versions of documents, and `asks` that it can ask the user about an edit first. `uris` and `versions` are
+    those of its open documents, by path.
     """
 
     creates: bool = False
+    renames: bool = False
     is_versioned: bool = False
     asks: bool = False
     uris: Mapping[str, str] = {}
     versions: Mapping[str, int | None] = {}
 
+    def may_change(self, path: str, folder: str) -> bool:
+        """Whether a file may change: it is in the folder, or the client can ask the user first."""
+        return path.startswith(f"{folder}/") or (self.asks and self.is_versioned)
+
 
 def workspace_edit(
-    edits: Mapping[str, Iterable[Edit]], new_paths: Collection[str], locate: Locator, editing: Editing
+    edits: Mapping[str, Iterable[Edit]],
+    new_paths: Collection[str],
+    locate: Locator,
+    editing: Editing,
+    *,
+    moves: Mapping[str, str] = {},
 ) -> dict[str, Any]:
-    """Build the edit of several files (path → edits). `new_paths` are created.
+    """Build the edit of several files (path → edits). `new_paths` are created first. `moves` (old path → new
+    one) are renamed last, so `edits` have the old paths.
 
     An open document is named by the URI that the client uses for it.
     """
     uris = {path: editing.uris.get(path) or locate.uri(path) for path in edits}
     changes = {uris[path]: _text_edits(path, file_edits, locate) for path, file_edits in edits.items()}
-    if not new_paths and not editing.is_versioned:
+    if not new_paths and not moves and not editing.is_versioned:
         return {"changes": changes}
     creating = [
         {"kind": "create", "uri": uris[path], "options": {"ignoreIfExists": True}} for path in new_paths
@@ -48,31 +59,45 @@ def workspace_edit(
         }
         for path, uri in uris.items()
     ]
-    return {"documentChanges": [*creating, *editing_documents]}
+    renaming = [
+        {
+            "kind": "rename",
+            "oldUri": editing.uris.get(old_path) or locate.uri(old_path),
+            "newUri": locate.uri(new_path),
+        }
+        for old_path, new_path in moves.items()
+    ]
+    return {"documentChanges": [*creating, *editing_documents, *renaming]}
 
 
 def edit_of_folder(
-    edits: Mapping[str, Iterable[Edit]], folder: str, locate: Locator, editing: Editing
+    edits: Mapping[str, Iterable[Edit]],
+    folder: str,
+    locate: Locator,
+    editing: Editing,
+    *,
+    moves: Mapping[str, str] = {},
 ) -> dict[str, Any]:
-    """Build the edit of files around a folder. Edits of files outside of the folder need the user's consent.
+    """Build the edit of files around a folder, and of `moves` (old path → new one). Outside of the folder, an
+    edit or a move needs the user's consent.
 
-    If the client cannot ask for consent, these edits are left out.
+    If the client cannot ask for consent, these edits and moves are left out.
     """
-    asks = editing.asks and editing.is_versioned
-    included_edits = {
-        path: file_edits for path, file_edits in edits.items() if asks or path.startswith(f"{folder}/")
-    }
-    edit = workspace_edit(included_edits, (), locate, editing)
+    included_edits = {path: edit for path, edit in edits.items() if editing.may_change(path, folder)}
+    included_moves = {path: target for path, target in moves.items() if editing.may_change(path, folder)}
+    edit = workspace_edit(included_edits, (), locate, editing, moves=included_moves)
     outside_uris = {
         editing.uris.get(path) or locate.uri(path)
-        for path in included_edits
+        for path in (*included_edits, *included_moves)
         if not path.startswith(f"{folder}/")
     }
     if not outside_uris:
         return edit
-    for document in edit["documentChanges"]:
-        if document["textDocument"]["uri"] in outside_uris:
-            document["edits"] = [{**text_edit, "annotationId": OUTSIDE} for text_edit in document["edits"]]
+    for change in edit["documentChanges"]:
+        if change.get("oldUri") in outside_uris:
+            change["annotationId"] = OUTSIDE
+        elif "edits" in change and change["textDocument"]["uri"] in outside_uris:
+            change["edits"] = [{**text_edit, "annotationId": OUTSIDE} for text_edit in change["edits"]]
     annotation = {"label": "Outside of the folder", "needsConfirmation": True}
     return {**edit, "changeAnnotations": {OUTSIDE: annotation}}
 

@@ -11,13 +11,13 @@ class ClientCapabilities(msgspec.Struct, frozen=True, kw_only=True):
 
     `has_model`: it answers `nexus/model/complete`. `wants_assistant_sessions`: it takes
     `nexus/assistant/didChange`. `is_ours`: it knows Nexus, and shows the answers of our commands itself.
-    `shows_documents`: it opens a document when the daemon asks. `creates_files`: it takes edits that create
-    files. `takes_versions`: it takes edits that name the versions of documents. `asks_about_edits`: it asks
-    the user before an edit that says so. `refreshes_lenses` and `refreshes_diagnostics`: it requests its
-    lenses or its diagnostics again when the daemon asks. `shows_markdown`: its hovers show Markdown.
-    `takes_snippets`: its completion takes snippets. `reads_contents`: it requests the content of virtual
-    documents. `registers_contents`: it does so once the daemon registers it. `pulls_diagnostics`: it requests
-    diagnostics, so none are published.
+    `shows_documents`: it opens a document when the daemon asks. `creates_files` and `renames_files`: it takes
+    edits that create or rename files. `takes_versions`: it takes edits that name the versions of documents.
+    `asks_about_edits`: it asks the user before an edit that says so. `refreshes_lenses` and
+    `refreshes_diagnostics`: it requests its lenses or its diagnostics again when the daemon asks.
+    `shows_markdown`: its hovers show Markdown. `takes_snippets`: its completion takes snippets.
+    `reads_contents`: it requests the content of virtual documents. `registers_contents`: it does so once the
+    daemon registers it. `pulls_diagnostics`: it requests diagnostics, so none are published.
     """
 
     position_encoding: str = DEFAULT_ENCODING
@@ -26,6 +26,7 @@ class ClientCapabilities(msgspec.Struct, frozen=True, kw_only=True):
     is_ours: bool = False
     shows_documents: bool = False
     creates_files: bool = False
+    renames_files: bool = False
     takes_versions: bool = False
     refreshes_lenses: bool = False
     shows_markdown: bool = False
@@ -39,13 +40,15 @@ class ClientCapabilities(msgspec.Struct, frozen=True, kw_only=True):
 
 def capabilities_of(client: InitializeParams) -> ClientCapabilities:
     """Read the capabilities that a client declares."""
+    operations = _texts(client.capability("workspace.workspaceEdit.resourceOperations"))
     return ClientCapabilities(
         position_encoding=choose_encoding(client),
         has_model=client.capability("experimental.nexus.modelComplete") is True,
         wants_assistant_sessions=client.capability("experimental.nexus.assistantSessions") is True,
         is_ours=is_ours(client),
         shows_documents=client.capability("window.showDocument.support") is True,
-        creates_files="create" in _texts(client.capability("workspace.workspaceEdit.resourceOperations")),
+        creates_files="create" in operations,
+        renames_files="rename" in operations,
         takes_versions=client.capability("workspace.workspaceEdit.documentChanges") is True,
         asks_about_edits=isinstance(
             client.capability("workspace.workspaceEdit.changeAnnotationSupport"), dict

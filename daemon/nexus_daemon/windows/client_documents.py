@@ -116,6 +116,7 @@ class ClientDocuments:
         ]
         return features.edits.Editing(  # imported by the first request for a fix
             creates=self._client.capabilities.creates_files,
+            renames=self._client.capabilities.renames_files,
             is_versioned=self._client.capabilities.takes_versions,
             asks=self._client.capabilities.asks_about_edits,
             uris={path: document.uri for path, document in pairs},

@@ -74,18 +74,31 @@ class _Matter(NamedTuple):
 
 def check_definitions(disk: Disk, where: Surroundings, names: FileNames) -> Iterator[Problem]:
     """Report what is wrong with the front matter of agents, skills and commands, except those of plugins."""
-    for kind, fields in _TOOLS.items():
+    for kind, matter in _matters(disk, where):
+        for field, follows in _TOOLS[kind].items():
+            yield from _check_tools(matter, field, follows, names)
+        if kind == "agents":
+            yield from _check_words(matter)
+            yield from _check_hooks(matter, disk, where)
+        for field, name_kind in _NAMED[kind]:
+            yield from _check_names(matter, field, name_kind, names)
+
+
+def find_field_uses(kind: str, name: str, disk: Disk, where: Surroundings) -> Iterator[tuple[str, Span]]:
+    """Yield the places in front matter that name a skill or an agent, as (path, span). `kind` says which."""
+    for definitions, matter in _matters(disk, where):
+        for field, name_kind in _NAMED[definitions]:
+            if name_kind == kind and name in _field_names(matter, field, kind):
+                span = matter.span(field, name)
+                yield from [(matter.path, span)] if matter.text[span.start : span.end] == name else []
+
+
+def _matters(disk: Disk, where: Surroundings) -> Iterator[tuple[str, _Matter]]:
+    """The front matter of each file, with the kind of its definition."""
+    for kind in _TOOLS:
         for file in markdown_files(disk, definition_directories(disk, where, kind), []):
-            if kind == "skills" and os.path.basename(file.path) != "SKILL.md":
-                continue
-            matter = _read(disk, file.path)
-            for field, follows in fields.items():
-                yield from _check_tools(matter, field, follows, names)
-            if kind == "agents":
-                yield from _check_words(matter)
-                yield from _check_hooks(matter, disk, where)
-            for field, name_kind in _NAMED[kind]:
-                yield from _check_names(matter, field, name_kind, names)
+            if kind != "skills" or os.path.basename(file.path) == "SKILL.md":
+                yield kind, _read(disk, file.path)
 
 
 def _read(disk: Disk, path: str) -> _Matter:
@@ -155,12 +168,15 @@ def _check_hooks(matter: _Matter, disk: Disk, where: Surroundings) -> Iterator[P
 
 
 def _check_names(matter: _Matter, field: str, kind: str, names: FileNames) -> Iterator[Problem]:
-    value = matter.fields.get(field)
-    texts = texts_of([value] if kind == "agent" else value) or (tool_names(value) if kind == "skill" else [])
-    for name in filter(None, texts):
+    for name in filter(None, _field_names(matter, field, kind)):
         close = names.near(kind, name)
         if close is not None:
             yield _named(matter, field, name, f"No file has the {kind} `{name}`.", close=close)
+
+
+def _field_names(matter: _Matter, field: str, kind: str) -> list[str]:
+    value = matter.fields.get(field)
+    return texts_of([value] if kind == "agent" else value) or (tool_names(value) if kind == "skill" else [])
 
 
 def _named(

@@ -184,9 +184,14 @@ def _missing(path: str, front: FrontMatter) -> Iterator[Problem]:
         yield Problem(path, span, f"skill.{field}", Severity.ERROR, message=message)
 
 
+def is_skill_name(name: str) -> bool:
+    """Whether a skill may have this name: lowercase letters, digits and single hyphens between them."""
+    return _NAME.match(name) is not None and len(name) <= MAX_NAME
+
+
 def _name_problems(path: str, name: str, span: Span, directory: str) -> Iterator[Problem]:
     fix = None
-    if _NAME.match(directory) and len(directory) <= MAX_NAME:
+    if is_skill_name(directory):
         fix = Fix(f"Name it {directory}", (Edit(span, directory),))
     if not _NAME.match(name):
         message = "A skill's name is lowercase letters, digits and single hyphens between them. Rename it."
