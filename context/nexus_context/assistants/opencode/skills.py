@@ -33,7 +33,7 @@ OWN_DIRECTORIES = ("skill", "skills")
 
 
 _PREFERENCE = Preference("opencode", "skill", why=None)
-"""opencode parses all skills at once, and keeps the last of a name. Mostly that one is in its own directories,
+"""opencode parses all skills at once, and keeps the last of a name. Mostly it is in its own directories,
 the nearest before others.
 """
 
