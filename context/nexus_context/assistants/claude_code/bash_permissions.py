@@ -15,12 +15,13 @@
 import functools
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import dropwhile, pairwise, takewhile
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
+from tree_sitter import Node
 
 from nexus_context.assistants.claude_code.permission_rules import (
     PermissionSettings,
@@ -34,7 +35,10 @@ from nexus_context.assistants.permissions.shell import (
     ShellCommand,
     ShellScript,
     ShellWord,
+    nodes_below,
+    parse_bash,
     read_script,
+    text_of,
 )
 from nexus_context.disk.files import read_text
 
@@ -48,11 +52,29 @@ _NOWHERE = ("/dev/null", "/dev/stdout", "/dev/stderr")
 _ESCAPED = re.compile(r"\\[\s`]")
 _PATTERN = re.compile(r"[*?\[]")
 _TEST = re.compile(r"(?:\[{1,2}|test) -[a-uw-z] [\w./-]+(?: \]{1,2})?")
-_DISTRUSTED = re.compile(
-    r"\$['\"\[{]|[\u00a0\u2028\u2029\u200b]|(?:^|\s)[=~][\w+-]|\n\s*#|[^\s\\]\\\n|[<>]&-"
-)
-"""Text that the program does not trust itself to read."""
+_DISTRUSTED = re.compile(r"[\u00a0\u2028\u2029\u200b]|(?:^|\s)[=~][\w+-]|[^\s\\]\\\n|[<>]&-")
+"""Text that the program does not trust itself to read, even in a here-document."""
+_DISTRUSTED_CODE = re.compile(r"\$['\"\[{]|\n\s*#|<<<\s*(?!')\S*\$")
+"""The same outside of here-documents and comments."""
+_HIDDEN = re.compile(r"\$\{[^}`]*`([^`]*)`")
+_QUOTED = re.compile(r"(['\"])\w+\1|\\\w+", re.ASCII)
 NO_TEXT = "(?!)"  # a pattern that matches nothing
+_PLAIN_VALUE = re.compile(r"(?!/|\.\.?/|(?:.*/)?\.\.(?:/|\Z))[\w./:-]+", re.ASCII)
+_WRAPPER_OPTIONS = {
+    "builtin": re.compile(r"(?:-- )?"),
+    "command": re.compile(r"(?:-p )?(?:-- )?"),
+    "nice": re.compile(r"(?:-n -?\d+ |-\d+ )?"),
+    "noglob": re.compile(""),
+    "nohup": re.compile(""),
+    "stdbuf": re.compile(r"(?:-[ioe][LN\d]+ )+"),
+    "time": re.compile(r"(?!time )"),
+    "timeout": re.compile(
+        r"(?:(?:-v|--(?:foreground|preserve-status|verbose)|--(?:kill-after|signal)[= ][\w.+-]+"
+        r"|-[ks] ?[\w.+-]+) )*\d+(?:\.\d+)?[smhd]? ",
+        re.ASCII,
+    ),
+}
+"""The options with which the program looks through a wrapper, each with a blank behind it."""
 MOST_WRAPPERS = 16
 """Of a command with more before it, no rule is looked for behind them."""
 
@@ -85,6 +107,7 @@ class _Objection(NamedTuple):
 
 def decide_script(settings: PermissionSettings, text: str) -> Decision:
     """Decide what the rules say of a script. The caller applies the permission mode afterwards."""
+    original_text, text = text, _without_documents(text)
     script = read_script(text, {"HOME": settings.user_home})
     directories = list(_directories(settings, script))
     command_files = [
@@ -105,16 +128,85 @@ def decide_script(settings: PermissionSettings, text: str) -> Decision:
     blanket_rule = next((rule for rule in settings.matching("allow", "Bash") if rule.pattern is None), None)
     if blanket_rule is not None:
         return _decide_whole(settings, script, command_files, blanket_rule)
-    objection = next(_objections(settings, script, command_files, text), None)
+    if _DISTRUSTED.search(original_text) or _DISTRUSTED_CODE.search(_without_comments(text)):
+        return Decision("asks", "The script cannot be read for sure.")
+    if not _has_plain_substitutions(text):
+        return Decision("asks", "Only the shell knows the text of a substitution in it.")
+    objection = next(_objections(settings, script, command_files), None)
     if objection is not None:
         return Decision("asks", objection.reason, part=objection.part)
     rules = [rule for command in script.commands for rule in _allowing(settings, command)]
     if rules:
         return Decision("allowed", f"`{rules[0].text}` allows it.", rules[0])
-    only_reads = all(_only_reads(command, script) for command in script.commands) and not script.redirections
+    only_reads = all(_only_reads(command) for command in script.commands) and not script.redirections
     return Decision(
         "allowed", "It only reads." if only_reads else "It only reads and edits what may be edited."
     )
+
+
+# ---------------------------------------------------------------- text that is not looked into
+
+
+def _without_documents(text: str) -> str:
+    """The script without the here-documents that the program takes for plain text: those whose word is quoted
+    and ends its line, and `"$(cat <<'EOF' …)"`.
+    """
+    return _without(text, _document_span)
+
+
+def _without_comments(text: str) -> str:
+    return _without(text, lambda node: (node.start_byte, node.end_byte) if node.type == "comment" else None)
+
+
+def _without(text: str, span_of: Callable[[Node], tuple[int, int] | None]) -> str:
+    root = parse_bash(text)
+    if root is None or root.has_error:
+        return text
+    data = text.encode(errors="replace")
+    spans = [span for node in nodes_below(root) if (span := span_of(node)) is not None]
+    for start, end in sorted(spans, reverse=True):
+        data = data[:start] + data[end:]
+    return data.decode(errors="replace")
+
+
+def _has_plain_substitutions(text: str) -> bool:
+    """Whether each substitution is of a single command, in a string in which other text has a blank. Such a
+    string is no path and no option.
+    """
+    root = parse_bash(text)
+    for node in () if root is None else nodes_below(root):
+        if node.type == "process_substitution":
+            return False
+        if node.type == "command_substitution":
+            string = node.parent
+            contents = [] if string is None or string.type != "string" else string.children
+            is_text = any(
+                part.type == "string_content" and re.search(r"\s", text_of(part)) for part in contents
+            )
+            if not is_text or [child.type for child in node.named_children] != ["command"]:
+                return False
+    return True
+
+
+def _document_span(node: Node) -> tuple[int, int] | None:
+    """Where a here-document is that the program does not look into."""
+    statement = node.parent
+    parts = [child.type for child in node.children]
+    is_alone = statement is not None and len(statement.children) == 2
+    if node.type != "heredoc_redirect" or parts[1:] != ["heredoc_start", "heredoc_body", "heredoc_end"]:
+        return None
+    word = text_of(node.children[1])
+    if statement is None or not is_alone or not _QUOTED.fullmatch(word):
+        return None
+    around = statement.parent
+    if around is not None and around.type in ("program", "list"):
+        return node.start_byte, node.end_byte
+    string = around.parent if around is not None and around.type == "command_substitution" else None
+    is_cat = text_of(statement.children[0]) == "cat" and parts[0] == "<<" and not word.startswith("\\")
+    if around is None or string is None or string.type != "string" or not is_cat:
+        return None
+    is_first = around.start_byte == string.start_byte + 1
+    return (around.start_byte, around.end_byte) if is_first else None
 
 
 # ---------------------------------------------------------------- what stops a script
@@ -143,6 +235,10 @@ def _decide_stopped(
         rule, part = stopped[0], stopped[1].raw
         shadowed = _shadowed(settings, stopped[1])
         return Decision("asks", f"`{rule.text}` asks about `{part}`.", rule, shadowed, part=part)
+    for inner in _HIDDEN.findall(text):  # the parser does not look there
+        stopped = _stopping(settings, "deny", read_script(inner, {}), inner)
+        if stopped is not None:
+            return Decision("denied", f"`{stopped[0].text}` denies `{inner}`.", stopped[0], part=inner)
     for inner in (inner_script for command in script.commands for inner_script in _inner_scripts(command)):
         if _stopping(settings, "deny", read_script(inner, {}), inner) is not None:
             return Decision("asks", "A shell would run a command that a rule denies.", part=inner)
@@ -196,6 +292,13 @@ def _commands_behind(words: list[str]) -> Iterator[list[str]]:
         wrapper = os.path.basename(command_words[0])
         if wrapper not in _table()["lookedThroughToDeny"]:
             continue
+        if wrapper in ("nice", "nohup", "stdbuf", "time"):
+            behind = command_words[1:]
+            if "--" in behind:
+                behind.remove("--")
+            count = 1 if wrapper == "time" and behind[:1] == ["-p"] else _options_of(wrapper, behind)
+            waiting_commands += [] if count is None else [behind[count:]]
+            continue
         for at, word in enumerate(command_words[1:], start=1):
             is_option = word.startswith("-")
             if not is_option:
@@ -215,15 +318,22 @@ def covers_command(pattern: str, text: str) -> bool:
     return text == pattern if "*" not in pattern else wildcard(pattern).fullmatch(text) is not None
 
 
-def _inner_scripts(command: ShellCommand) -> Iterator[str]:
+def _inner_scripts(command: ShellCommand, depth: int = 3) -> Iterator[str]:
     """The scripts that a command may hand to a shell."""
     words = [word.text or "" for word in command.words]
     for name, *arguments in _commands_behind(words):
+        if os.path.basename(name) == "busybox" and arguments:
+            name, *arguments = arguments
         if os.path.basename(name) in _table()["shells"]:
             at = next(
                 (at for at, argument in enumerate(arguments) if re.fullmatch(r"-\w*c\w*", argument)), None
             )
-            yield from arguments[at + 1 :][:1] if at is not None else ()
+            scripts = (
+                () if at is None else [argument for argument in arguments[at + 1 :] if argument != "--"][:1]
+            )
+            yield from scripts
+            for inner_command in (inner for text in scripts for inner in read_script(text, {}).commands):
+                yield from _inner_scripts(inner_command, depth - 1) if depth else ()
 
 
 # ---------------------------------------------------------------- files
@@ -321,11 +431,12 @@ def _denying(settings: PermissionSettings, access: _Access) -> list[PermissionRu
 
 
 def _objections(
-    settings: PermissionSettings, script: ShellScript, command_files: list[_CommandFiles], text: str
+    settings: PermissionSettings, script: ShellScript, command_files: list[_CommandFiles]
 ) -> Iterator[_Objection]:
     """Why a script that no rule stops is asked about."""
-    if script.is_broken or _DISTRUSTED.search(text):
+    if script.is_broken:
         yield _Objection("The script cannot be read for sure.")
+    redirected = [access for command, files in command_files if command is None for access in files]
     if any(name == "PATH" for name in script.assigned) or len(script.assigned) > 1:
         yield _Objection("It sets variables.")
     if "for" in script.constructs:
@@ -333,6 +444,8 @@ def _objections(
     for construct in _OPAQUE:
         if construct in script.constructs:
             yield _Objection(f"Claude Code does not look into it: {construct}.")
+    if "substitution" in script.constructs and not all(access.writes for access in redirected):
+        yield _Objection("It reads a file with `<`, and has a substitution.")
     if script.redirections and not script.commands:
         yield _Objection("It is a redirection without a command.")
     changes = [command for command in script.commands if command.name == "cd"]
@@ -342,13 +455,13 @@ def _objections(
         if command is None:
             yield from _redirection_objections(settings, files[0], is_elsewhere=bool(changes))
         else:
-            yield from _command_objections(settings, script, command, files)
+            yield from _command_objections(settings, command, files)
             if changes and command.name != "cd" and _minds_directory(settings, command, files):
                 yield _Objection("It changes the directory, and then uses files of another.", command.raw)
 
 
 def _command_objections(
-    settings: PermissionSettings, script: ShellScript, command: ShellCommand, files: list[_Access]
+    settings: PermissionSettings, command: ShellCommand, files: list[_Access]
 ) -> Iterator[_Objection]:
     part = command.raw
     if any(word.has_variable for word in command.words):
@@ -365,7 +478,7 @@ def _command_objections(
             yield _Objection("Claude Code asks about this file, whatever allows it.", part)
         elif not settings.holds(access.path) and not _may_use(settings, access):
             yield _Objection("It uses files outside of the folder.", part)
-    is_read = _only_reads(command, script)
+    is_read = _only_reads(command)
     edit: str = _table()["edits"].get(command.name, NO_TEXT)
     is_edit = settings.mode == "acceptEdits" and not command.assignments
     options_text = " ".join(
@@ -378,9 +491,10 @@ def _command_objections(
 
 def _may_use(settings: PermissionSettings, access: _Access) -> bool:
     """Whether a rule allows a file outside of the folder."""
-    tools = ("Edit",) if access.writes else ("Read", "Edit")
     path = access.path or ""
-    return any(settings.covering("allow", tool, path, is_linked=False) for tool in tools)
+    if access.writes:
+        return bool(settings.allowing("Edit", path))
+    return bool(settings.covering("allow", "Read", settings.real_path(path), is_linked=False))
 
 
 def _redirection_objections(
@@ -398,8 +512,8 @@ def _redirection_objections(
         yield _Objection("Claude Code asks about the file that it writes into, whatever allows it.")
     elif is_elsewhere:
         yield _Objection("It changes the directory, and then writes into a file.")
-    elif not (settings.mode == "acceptEdits" and settings.holds(access.path)) and not settings.covering(
-        "allow", "Edit", access.path, is_linked=False
+    elif not (settings.mode == "acceptEdits" and settings.holds(access.path)) and not _may_use(
+        settings, access
     ):
         yield _Objection("It writes into a file, and no rule allows the edit.")
 
@@ -421,20 +535,21 @@ def _allowing(settings: PermissionSettings, command: ShellCommand) -> list[Permi
     """The rules that allow a command as written, or the command behind its wrappers."""
     words: list[ShellWord] = list(command.words)
     is_declaration = command.name in ("export", "declare", "local", "readonly")
-    harmless = _table()["harmlessVariables"]
-    is_odd = any(name not in harmless or value.text is None for name, value in command.assignments)
+    is_odd = not all(
+        _is_harmless(name, value) and _PLAIN_VALUE.fullmatch(value.raw) for name, value in command.assignments
+    )
     if not words or command.name in _NEVER or (is_odd and not is_declaration) or _dangerous(words):
         return []
     if _ESCAPED.search(command.raw.replace("\\\n", "")):
         return []
-    texts = [command.raw]
+    texts, wrappers = [command.raw], tuple(_table()["lookedThrough"])
     for _ in range(MOST_WRAPPERS):
         name = words[0].raw if words[0].text is None else words[0].text
         texts.append(" ".join((name, *(word.raw for word in words[1:]))))
-        behind = _peeled(words, _table()["lookedThrough"], once=True)
+        behind = _peeled(words, wrappers, once=True)
         if len(behind) == len(words):
             break
-        words = behind
+        words, wrappers = behind, () if name == "xargs" else wrappers
     exact, texts = list(dict.fromkeys([texts[0], *texts[2:]])), list(dict.fromkeys(texts))
     rules: list[PermissionRule] = []
     for rule in settings.matching("allow", "Bash"):
@@ -455,23 +570,36 @@ def _dangerous(words: list[ShellWord]) -> bool:
     )
 
 
-def _only_reads(command: ShellCommand, script: ShellScript) -> bool:
+def _only_reads(command: ShellCommand) -> bool:
     """Whether a command needs no approval."""
     if not command.words:
         return True
-    harmless = _table()["harmlessVariables"]
-    is_odd = any(name not in harmless or value.text is None for name, value in command.assignments)
-    words = _peeled(command.words, _table()["readOnlyWrappers"], once=True)
+    is_odd = not all(_is_harmless(name, value) for name, value in command.assignments)
+    is_timed = command.name == "timeout"
+    words = _peeled(command.words, ["timeout"] if is_timed else _table()["readOnlyWrappers"])
+    wrapper_words = command.words[: len(command.words) - len(words)]
+    if any(word.raw.startswith("-") and word.raw not in ("-p", "--") for word in wrapper_words):
+        return False
     name = words[0].text
     if name in ("[", "[[", "test"):
         return not is_odd and _TEST.fullmatch(command.raw) is not None
-    if is_odd or "substitution" in script.constructs or any(word.text is None for word in words):
+    if is_odd or any(word.text is None for word in words):
         return False
     texts = [word.text or "" for word in words[1:]]
     is_escaped = _ESCAPED.search(command.raw.replace("\\\n", "")) is not None and name != "find"
     if is_escaped or any("$(" in text or "`" in text for text in texts):
         return False
     return _needs_no_approval(name, texts)
+
+
+def _is_harmless(variable: str, value: ShellWord) -> bool:
+    """Whether Claude Code minds a variable that is set for a command only."""
+    values = _table()["variableValues"].get(variable, ".*")
+    return (
+        value.text is not None
+        and variable in _table()["harmlessVariables"]
+        and re.fullmatch(values, value.raw, re.DOTALL) is not None
+    )
 
 
 def _needs_no_approval(name: str | None, arguments: list[str]) -> bool:
@@ -503,20 +631,12 @@ def _peeled(words: Iterable[ShellWord], wrappers: Iterable[str], *, once: bool =
 
 def _options_of(wrapper: str, texts: list[str]) -> int | None:
     """How many words belong to a wrapper; None if it is not looked through with these."""
-    match wrapper, texts:
-        case "timeout", [seconds, *_]:
-            return 1 if re.fullmatch(r"\d+(?:\.\d+)?[smhd]?", seconds) else None
-        case "nice", ["-n", level, *_] if level.lstrip("-").isdigit():
-            return 2
-        case "nice", [level, *_] if re.fullmatch(r"-\d+", level):
-            return 1
-        case "stdbuf", [*options]:
-            return next(
-                (at for at, option in enumerate(options) if not re.fullmatch(r"-[ioe]\w+", option)), None
-            )
-        case (_, [first, *_]) if not first.startswith("-") and "=" not in first:
-            return 0
-    return None
+    options = _WRAPPER_OPTIONS.get(wrapper)
+    if options is None:
+        return 0 if texts and not texts[0].startswith("-") and "=" not in texts[0] else None
+    match = options.match("".join(re.sub(r"\s", "\0", text) + " " for text in texts))
+    count = None if match is None else match[0].count(" ")
+    return None if count is None or texts[count:][:1] == [] or texts[count].startswith("-") else count
 
 
 @functools.cache

@@ -1,13 +1,15 @@
 """Reads the permission rules of Claude Code, and says which tools and paths each covers.
 
-1. A rule is `Tool` or `Tool(pattern)`; `Tool(*)` means `Tool`. The project's allow rules do not count in a
+1. A rule is `Tool` or `Tool(pattern)`; `Tool(*)` means `Tool`, but allows files in the folder only.
+   The project's allow rules do not count in a
    folder that the user does not trust.
 2. `mcp__server` stands for all tools of a server. `*` in a name counts below a server; in deny and ask rules
    it counts everywhere.
 3. Paths follow gitignore, without regard to case. `x` matches at every depth, `a/b` below the folder, `/x`
    below the directory of the settings file, `//x` from the root, `~/x` from the home. In deny and ask rules,
    `x/**` means `x`.
-4. A rule covers a link if it covers the link's own path or its target.
+4. A deny or ask rule covers a link if it covers the link's own path or its target. To allow a link, both must
+   be covered.
 5. Files in the folder and its additional directories are read without a question. Edits of `.git`, `.claude`,
    and settings of shells and editors are asked about even if a rule allows them.
 """
@@ -19,11 +21,13 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from nexus_context.assistants.claude_code.rule_syntax import parse_rule
 from nexus_context.assistants.permissions.decision import PermissionRule, RuleKind
 from nexus_context.assistants.permissions.wildcards import with_stars
 from nexus_context.assistants.reading.profile_types import AssistantSettings, AssistantSettingsFile
+from nexus_context.disk.files import exists, is_dir
 from nexus_context.errors import Span
 
 KINDS: tuple[RuleKind, ...] = ("deny", "ask", "allow")
@@ -35,6 +39,8 @@ _PROTECTED = re.compile(
     r"|bunfig\.toml|lefthook\.yml|pyrightconfig\.json|[^/]*~\d.*|[^/]+\.(?:/.*)?)",
     re.DOTALL | re.IGNORECASE,
 )
+_CLASS_LETTERS = tuple("bBcdDfknrsStuvwWx0123456789")  # with `\` before it, the program takes it for a class
+_UNESCAPED_BLANKS = re.compile(r"(?<![\\\s])\s+\Z")
 
 
 class PermissionSettings(msgspec.Struct, frozen=True):
@@ -71,12 +77,48 @@ class PermissionSettings(msgspec.Struct, frozen=True):
         of the path's links counts, too.
         """
         paths = {path, self.real_path(path)} if is_linked else {path}
+        rules = [rule for rule in self.matching(kind, tool) if rule.pattern is not None]
         return [
             rule
-            for rule in self.matching(kind, tool)
-            if rule.pattern is not None
-            and any(covers_path(rule, candidate_path, self) for candidate_path in paths)
+            for at, rule in enumerate(rules)
+            if any(
+                covers_path(rule, candidate_path, self)
+                and not self._is_excepted(rule, candidate_path, rules[at:])
+                for candidate_path in paths
+            )
         ]
+
+    def _is_excepted(self, rule: PermissionRule, path: str, later_rules: list[PermissionRule]) -> bool:
+        """Whether a later rule `!pattern` takes a path out again. It does not if the rule covers a directory
+        above the path. A deny or ask rule keeps what `!pattern` covers only by such a directory, too.
+        """
+        parent = os.path.dirname(path)
+        exceptions = (
+            replace(other, pattern=other.pattern[1:])
+            for other in later_rules
+            if other.pattern is not None and other.pattern.startswith("!")
+        )
+        return any(
+            covers_path(exception, path, self)
+            and not covers_path(rule, parent, self)
+            and (rule.kind == "allow" or not covers_path(exception, parent, self))
+            for exception in exceptions
+        )
+
+    def allowing(self, tool: str, path: str) -> list[PermissionRule]:
+        """Return the rules with a pattern that allow a path. The path and the target of its links must each
+        be covered by one.
+        """
+        covering_rules = [
+            self.covering("allow", tool, candidate_path, is_linked=False)
+            for candidate_path in dict.fromkeys((path, self.real_path(path)))
+        ]
+        return [rule for rules in covering_rules for rule in rules] if all(covering_rules) else []
+
+    def is_whole(self, rule: PermissionRule, path: str) -> bool:
+        """Whether a rule covers a path by being about all of its tool. `Tool(*)` allows the folder only."""
+        is_narrow = rule.kind == "allow" and rule.text.endswith("(*)")
+        return rule.pattern is None and (not is_narrow or self.holds(path))
 
     def holds(self, path: str) -> bool:
         """Whether a path is in a directory in which files may be read without a question."""
@@ -105,10 +147,9 @@ def read_permissions(
             if kind != "allow" or is_trusted:
                 rules[kind] += _rules(file, kind, permissions.get(kind))
         default_mode = permissions.get("defaultMode")
-        if isinstance(default_mode, str) and (
-            default_mode != "bypassPermissions" or file.scope in ("user", "managed")
-        ):
-            modes.append(default_mode)
+        if isinstance(default_mode, str):
+            is_ignored = default_mode == "bypassPermissions" and file.scope in ("project", "local")
+            modes.append("default" if is_ignored else default_mode)
         if is_trusted:
             added_directories = permissions.get("additionalDirectories")
             directories += [directory for directory in added_directories or () if isinstance(directory, str)]
@@ -117,6 +158,7 @@ def read_permissions(
     if chosen_mode == "bypassPermissions" and is_disabled:
         chosen_mode = "default"
     roots = (absolute_path(directory, where.folder, where.user_home) for directory in directories)
+    roots = (root for root in roots if root == where.folder or _may_be_root(root, real_path))
     return PermissionSettings(
         folder=where.folder,
         user_home=where.user_home,
@@ -149,7 +191,9 @@ def is_protected(path: str) -> bool:
 
 def covers_path(rule: PermissionRule, path: str, settings: PermissionSettings) -> bool:
     """Whether the pattern of a rule covers an absolute path."""
-    pattern = (rule.pattern or "").removeprefix("./")
+    pattern = _UNESCAPED_BLANKS.sub("", rule.pattern or "").removeprefix("./")
+    if not pattern.strip("/") or pattern.startswith("!" if rule.kind != "allow" else ("!", "#")):
+        return False
     base = settings.folder
     if pattern.startswith("//"):
         pattern, base = pattern[1:], "/"
@@ -196,8 +240,9 @@ def _ignore_pattern(pattern: str) -> re.Pattern[str]:
         text += f"{slash}(?>(?:[^/]+/)*?{run}(?![^/]))/?"
     if not text:
         text = ".*"
+    end = "(?:(?<=/)|(?=/)).+" if pattern.endswith("/") else "(?:(?<=/)|(?![^/]).*)"
     try:
-        return re.compile(f"{text}(?:(?<=/)|(?![^/]).*)\\Z", re.DOTALL | re.IGNORECASE)
+        return re.compile(f"{text}{end}\\Z", re.DOTALL | re.IGNORECASE)
     except re.error:
         return re.compile(r"(?!)")  # the program leaves such a rule out
 
@@ -207,12 +252,17 @@ def _segment(segment: str) -> str:
     parts, at = [""], 0
     while at < len(segment):
         sign = segment[at]
+        if sign == "\\":
+            escaped = segment[at + 1 : at + 2]
+            parts[-1] += "(?!)" if escaped in _CLASS_LETTERS else re.escape(escaped)
+            at += 2
+            continue
         end = segment.find("]", at + 2) if sign == "[" else -1
         if sign == "*":
             parts.append("")
         elif end > 0:
             body = re.sub(r"([\\\[&~|])", r"\\\1", segment[at + 1 : end])
-            parts[-1] += f"[^/{body[1:]}]" if body[0] in "!^" else f"[{body}]"
+            parts[-1] += f"[\\{body}]" if body[0] in "!^" else f"[{body}]"
             at = end
         else:
             parts[-1] += "[^/]" if sign == "?" else re.escape(sign)
@@ -230,6 +280,13 @@ def _rules(file: AssistantSettingsFile, kind: RuleKind, texts: Any) -> Iterator[
         yield PermissionRule(
             kind=kind, text=text, tool=parsed.tool, pattern=parsed.content, path=file.path, span=span
         )
+
+
+def _may_be_root(path: str, real_path: Callable[[str], str]) -> bool:
+    """Whether Claude Code adds a path as a directory: it is no file, and itself no link."""
+    parent, name = os.path.split(path)
+    is_link = name and real_path(path) != os.path.join(real_path(parent), name)
+    return not is_link and (is_dir(path) or not exists(path))
 
 
 def _base(file: AssistantSettingsFile, folder: str) -> str:

@@ -12,7 +12,6 @@
 """
 
 import os
-from urllib.parse import urlsplit
 
 from msgspec.structs import replace
 
@@ -23,11 +22,11 @@ from nexus_context.assistants.claude_code.permission_rules import (
     absolute_path,
     is_protected,
     read_permissions,
-    wildcard,
 )
 from nexus_context.assistants.claude_code.rule_syntax import PREFIX_ENDS
 from nexus_context.assistants.claude_code.settings import VERSION
 from nexus_context.assistants.claude_code.skills import find_guarded_skills
+from nexus_context.assistants.claude_code.web_permissions import covers_domain, is_open_site, read_address
 from nexus_context.assistants.permissions.decision import (
     Decision,
     ExplainedCall,
@@ -41,7 +40,6 @@ GONE = ("Grep", "Glob", "MultiEdit", "TodoWrite", "LS")
 """Tools of other versions: this one does not offer them, and rules for them do nothing."""
 _WRITERS = {"Write": "file_path", "Edit": "file_path", "NotebookEdit": "notebook_path"}
 _FREE = ("Agent", "Skill", "AskUserQuestion", "EnterPlanMode", "ExitPlanMode")
-_OPEN_HOSTS = ("docs.python.org",)
 
 
 def decide(settings: PermissionSettings, call: ExplainedCall) -> Decision:
@@ -76,20 +74,25 @@ def _plain(text: str) -> str:
 
 
 def _path(settings: PermissionSettings, call: ExplainedCall, name: str) -> str:
-    return absolute_path(str(call.inputs.get(name, "")), settings.folder, settings.user_home)
+    return absolute_path(str(call.inputs.get(name, "")).strip(), settings.folder, settings.user_home)
 
 
 def _decide_read(settings: PermissionSettings, path: str) -> Decision:
     blanket_rules = {
-        kind: [rule for rule in settings.matching(kind, "Read") if rule.pattern is None] for kind in KINDS
+        kind: [rule for rule in settings.matching(kind, "Read") if settings.is_whole(rule, path)]
+        for kind in KINDS
     }
     covering = {kind: [*blanket_rules[kind], *settings.covering(kind, "Read", path)] for kind in KINDS}
     if covering["deny"] or covering["ask"]:
         return _ruled(covering["deny"], covering["ask"], covering["allow"])
     if settings.holds(path):
         return Decision("allowed", "Files of the folder are read without a question.")
-    real = settings.real_path(path)
-    reached_rules = [rule for tool in ("Read", "Edit") for rule in settings.covering("allow", tool, real)]
+    reached_rules = settings.allowing("Read", path)
+    is_editable = not is_protected(path) and not any(
+        settings.covering(kind, "Edit", path) for kind in KINDS[:2]
+    )
+    if not reached_rules and is_editable:
+        reached_rules = settings.allowing("Edit", path)
     return _ruled(
         [],
         [],
@@ -102,8 +105,8 @@ def _decide_write(settings: PermissionSettings, tool: str, path: str) -> Decisio
     denying = [rule for name in ("Edit", "Read") for rule in settings.covering("deny", name, path)]
     asking, allowing = (
         [
-            *(rule for rule in settings.rules[kind] if rule.tool == tool and rule.pattern is None),
-            *settings.covering(kind, "Edit", path if kind == "ask" else settings.real_path(path)),
+            *(rule for rule in settings.rules[kind] if rule.tool == tool and settings.is_whole(rule, path)),
+            *(settings.covering(kind, "Edit", path) if kind == "ask" else settings.allowing("Edit", path)),
         ]
         for kind in KINDS[1:]
     )
@@ -126,7 +129,6 @@ def _decide_other(settings: PermissionSettings, call: ExplainedCall) -> Decision
     denying, asking, allowing = (
         [rule for rule in settings.matching(kind, call.tool) if _covers_call(rule, call)] for kind in KINDS
     )
-    host = _host(call)
     if call.tool in ("Skill", "Agent"):
         asking = [rule for rule in asking if rule.pattern is None]  # a rule about one of them does not ask
     if denying or asking or allowing:
@@ -139,28 +141,29 @@ def _decide_other(settings: PermissionSettings, call: ExplainedCall) -> Decision
         )
     if call.tool in _FREE:
         return Decision("allowed", f"The tool {call.tool} needs no approval.")
-    if call.tool == "WebFetch" and host in _OPEN_HOSTS:
-        return Decision("allowed", f"Claude Code reads {host} without a question.")
-    if call.tool in ("WebFetch", "WebSearch") or call.tool.startswith("mcp__"):
+    if call.tool == "WebFetch":
+        return _decide_fetch(call)
+    if call.tool == "WebSearch" or call.tool.startswith("mcp__"):
         return Decision("asks", "No rule allows it.")
     return Decision("asks", f"It is not known what Claude Code does with a tool {call.tool}.")
 
 
-def _host(call: ExplainedCall) -> str:
-    try:
-        return urlsplit(str(call.inputs.get("url", "")).replace("\\", "/")).hostname or ""
-    except ValueError:
-        return ""
+def _decide_fetch(call: ExplainedCall) -> Decision:
+    """The decision on an address that no rule covers."""
+    address = read_address(str(call.inputs.get("url", "")))
+    if address is None:
+        return Decision("asks", "The address cannot be read.")
+    if is_open_site(address):
+        return Decision("allowed", f"Claude Code reads {address.host} without a question.")
+    return Decision("asks", "No rule allows it.")
 
 
 def _covers_call(rule: PermissionRule, call: ExplainedCall) -> bool:
     if rule.pattern is None:
         return True
     if call.tool == "WebFetch":
-        domain = rule.pattern.removeprefix("domain:").lower()
-        if domain == rule.pattern.lower() or "*" in domain.removeprefix("*"):
-            return False
-        return wildcard(domain).fullmatch(_host(call)) is not None
+        address = read_address(str(call.inputs.get("url", "")))
+        return address is not None and covers_domain(rule.pattern, address.host)
     if call.tool == "Skill":
         return _covers_skill(rule.pattern, str(call.inputs.get("skill", "")))
     return call.tool == "Agent" and call.inputs.get("subagent_type") == rule.pattern
@@ -198,6 +201,8 @@ def _by_mode(settings: PermissionSettings, decision: Decision) -> Decision:
     if settings.mode == "dontAsk":
         reason = f"{decision.reason} The mode dontAsk denies what would be asked."
         return replace(decision, outcome="denied", reason=reason)
+    if settings.mode in ("auto", "plan") and decision.rule is None:
+        return replace(decision, reason=f"{decision.reason} In the mode {settings.mode}, a model may decide.")
     if settings.mode == "bypassPermissions" and decision.rule is None:
         return replace(
             decision, outcome="allowed", reason="The mode bypassPermissions allows what no rule stops."
