@@ -1,8 +1,7 @@
 """Reads the permission rules of Claude Code, and says which tools and paths each covers.
 
 1. A rule is `Tool` or `Tool(pattern)`; `Tool(*)` means `Tool`, but allows files in the folder only.
-   The project's allow rules do not count in a
-   folder that the user does not trust.
+   The project's allow rules do not count in a folder that the user does not trust.
 2. `mcp__server` stands for all tools of a server. `*` in a name counts below a server; in deny and ask rules
    it counts everywhere.
 3. Paths follow gitignore, without regard to case. `x` matches at every depth, `a/b` below the folder, `/x`
