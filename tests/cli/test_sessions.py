@@ -835,6 +835,7 @@ def test_secrets_in_sessions_of_assistants_are_masked(place: Place) -> None:
         "total": {"fresh": 0, "cacheRead": 0, "cacheWrite": 0, "output": 0},
         "costUsd": 1.5,
         "parent": None,
+        "costLacks": [],
         "damagedLines": 0,
     }
 

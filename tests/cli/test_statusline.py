@@ -68,6 +68,8 @@ def with_changes(**changes: Any) -> dict[str, Any]:
             "20,011 tokens · 95% cached, cold at 18:26 · $0.15",
         ),
         ({"cost": {"total_cost_usd": 2}}, NOW, "$2.00"),
+        ({"cost": {"total_cost_usd": True}}, NOW, ""),
+        ({"context_window": {"context_window_size": 10_000, "used_percentage": 131}}, NOW, ""),
         (
             with_changes(context_window={"current_usage": None, "used_percentage": 2}, cost={}),
             NOW,

@@ -159,7 +159,7 @@ def build_info(
         window=session.window if report is None else report.window.size,
         usage=None if report is None else _usage(report),
         cost_usd=session.cost_usd if report is None else report.cost_usd,
-        cost_at_least=report is not None and bool(report.lacks),
+        cost_at_least=bool(session.lacks if report is None else report.lacks),
         fork_of=session.fork_of,
         compactions=None if report is None else len(report.compactions),
     )

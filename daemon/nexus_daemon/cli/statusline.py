@@ -59,7 +59,8 @@ def describe(status: object, *, now: float) -> str:
     parts = []
     if not sent_tokens and size:  # nothing was sent yet, or not since a compaction
         share = _number(window, "used_percentage")
-        parts.append(f"{share:.0f}% of {size:,.0f}" if share else f"0 of {size:,.0f}")
+        if share <= 100:  # else the size cannot be
+            parts.append(f"{share:.0f}% of {size:,.0f}" if share else f"0 of {size:,.0f}")
     if sent_tokens:
         parts.append(_window(sent_tokens, size))
         share = (
@@ -104,4 +105,6 @@ def _table(value: object, name: str) -> "dict[str, Any]":
 def _number(values: "dict[str, Any]", name: str) -> float:
     """A finite number that is not negative; 0 for anything else."""
     value = values.get(name)
-    return value if isinstance(value, int | float) and 0 <= value < 1e15 else 0
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return 0
+    return value if 0 <= value < 1e15 else 0

@@ -141,9 +141,15 @@ def usage_of(values: dict[str, Any]) -> Usage:
     return Usage(
         fresh=count(values, "input_tokens"),
         cache_read=count(values, "cache_read_input_tokens"),
-        cache_write=count(values, "cache_creation_input_tokens"),
+        cache_write=max(count(values, "cache_creation_input_tokens"), _written(values)),
         output=count(values, "output_tokens"),
     )
+
+
+def _written(usage: dict[str, Any]) -> int:
+    """The tokens written to the cache, by their lifetimes; some gateways state no sum of them."""
+    by_lifetime = usage.get("cache_creation")
+    return sum(count(by_lifetime, name) for name in by_lifetime) if isinstance(by_lifetime, dict) else 0
 
 
 def _written_1h(usage: dict[str, Any]) -> int:

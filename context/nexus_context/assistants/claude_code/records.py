@@ -9,7 +9,14 @@ agree.
 
 from typing import Any, ClassVar
 
-from nexus_context.assistants.reading.record_values import LARGEST_COUNT, field, objects_in, text_in
+from nexus_context.assistants.reading.record_values import (
+    LARGEST_COUNT,
+    count,
+    field,
+    objects_in,
+    text_in,
+    unread_counts,
+)
 from nexus_context.assistants.sessions.record import SessionRecord
 from nexus_context.tokens.models import MILLION
 
@@ -38,7 +45,15 @@ _USAGE = frozenset(
         *("inference_geo", "total_tokens", "fallback_credit"),  # the last two change no price
     }
 )
-_SERVER_TOOLS = frozenset({"web_search_requests", "web_fetch_requests"})
+_INNER = {
+    "server_tool_use": frozenset({"web_search_requests", "web_fetch_requests"}),
+    "cache_creation": frozenset({"ephemeral_5m_input_tokens", "ephemeral_1h_input_tokens"}),
+    "iterations": _USAGE | {"type", "model"},
+}
+"""The known keys of objects in a usage."""
+CONTINUES = (2, 1, 277)
+"""The first version that goes on counting when a session is resumed."""
+UNPRICED = "models whose price Claude Code does not know"
 
 
 class ClaudeCodeRecord(SessionRecord):
@@ -61,7 +76,15 @@ class ClaudeCodeRecord(SessionRecord):
         *("agentId", "parent_tool_use_id", "isSidechain", "isMeta", "isCompactSummary", "isApiErrorMessage"),
         *("isVisibleInTranscriptOnly", "message", "content", "attachment", "rendered", "origin", "operation"),
         *("reason", "timestamp", "version", "requestId", "cwd", "compactMetadata", "totalCostUSD"),
-        *("modelUsage", "hasUnknownModelCost", "costUSD", "requestedModel", "promptCacheRequested"),
+        *(
+            "modelUsage",
+            "hasUnknownModelCost",
+            "startTime",
+            "totalDuration",
+            "costUSD",
+            "requestedModel",
+            "promptCacheRequested",
+        ),
         *("customTitle", "aiTitle", "relocatedCwd", "forkedFrom", "lastPrompt", "shapeHash", "shape", "role"),
     )
     # not `toolUseResult`, which repeats what `message` has, often at length
@@ -71,12 +94,14 @@ class ClaudeCodeRecord(SessionRecord):
         kind, usage = self.kind, self.usage
         if kind not in _WITH_STEPS and kind not in _SILENT:
             return (str(kind),)
-        if usage is None or (usage.keys() <= _USAGE and not usage.get("server_tool_use")):
+        if usage is None:
             return ()
-        tools = usage.get("server_tool_use")
-        unread = [key for key in usage if key not in _USAGE]
-        unread += [key for key in (tools if isinstance(tools, dict) else ()) if key not in _SERVER_TOOLS]
-        return tuple(f"usage/{key}" for key in unread)
+        unread = unread_counts(usage, _USAGE)
+        for name, known in _INNER.items():
+            inner = usage.get(name)
+            for values in [inner] if isinstance(inner, dict) else objects_in(inner):
+                unread += unread_counts(values, known)
+        return tuple(f"usage/{key}" for key in dict.fromkeys(unread))
 
     @property
     def is_compaction(self) -> bool:
@@ -184,6 +209,26 @@ class ClaudeCodeRecord(SessionRecord):
         if not isinstance(cost, int | float) or isinstance(cost, bool):
             return None
         return float(cost) if 0 <= cost <= LARGEST_COUNT else None
+
+    @property
+    def counts_on(self) -> bool:
+        """Whether this version of Claude Code goes on counting when a session is resumed."""
+        parts = (text_in(self.value, "version") or "").split(".")
+        numbers = (part for part in parts if part.isascii() and part.isdecimal() and len(part) < 10)
+        return tuple(map(int, numbers)) >= CONTINUES
+
+    @property
+    def stated_at(self) -> float | None:
+        """When a statement of costs was made, in seconds since 1970, or somewhat before: when the session
+        began and how long its processes ran. None if it does not say.
+        """
+        started = count(self.value, "startTime")
+        return (started + count(self.value, "totalDuration")) / 1_000 if started else None
+
+    @property
+    def has_unpriced_model(self) -> bool:
+        """Whether Claude Code does not know what one of the session's models costs."""
+        return self.value.get("hasUnknownModelCost") is True
 
     @property
     def model_usage(self) -> dict[str, dict[str, Any]]:

@@ -24,7 +24,7 @@ import msgspec
 
 from nexus_context.assistants.claude_code.answers import request_of, usage_of_models
 from nexus_context.assistants.claude_code.forks import note_root
-from nexus_context.assistants.claude_code.records import ClaudeCodeRecord
+from nexus_context.assistants.claude_code.records import UNPRICED, ClaudeCodeRecord
 from nexus_context.assistants.reading.record_values import count, text
 from nexus_context.assistants.sessions.session_types import (
     AssistantSession,
@@ -39,6 +39,8 @@ from nexus_context.disk import files
 
 NAME = "claude-code"
 LONGEST_NAME = 200  # characters of a directory's name before it is cut
+EARLIER = "what an earlier process of the session may have stated"
+"""Versions before 2.1.277 count from zero when a session is resumed."""
 _SUFFIX = ".jsonl"
 
 
@@ -183,8 +185,12 @@ def _from_end(
         time, cost = text(record.value.get("timestamp")), record.total_cost_usd
         if time is not None and "changed" not in changes:
             changes |= {"changed": time, "version": text(record.value.get("version")) or session.version}
-        if cost is not None and "cost_usd" not in changes:
-            changes |= {"cost_usd": cost, "total": usage_of_models(record.model_usage)}
+        if cost is not None and "cost_usd" in changes:
+            changes["lacks"] = (*changes["lacks"], EARLIER)
+            break
+        if cost is not None:
+            lacks = (UNPRICED,) if record.has_unpriced_model else ()
+            changes |= {"cost_usd": cost, "total": usage_of_models(record.model_usage), "lacks": lacks}
         prompt = text(record.value.get("lastPrompt"))
         if prompt is not None and session.prompt is None:
             changes.setdefault("prompt", prompt)
@@ -193,8 +199,10 @@ def _from_end(
             changes["last"] = Usage(fresh=tokens_after) if tokens_after else None
         if record.kind == "assistant" and not record.is_sidechain and record.usage:
             changes.setdefault("last", request_of(record, record.usage, "").usage)
-            changes |= {"model": record.model, "window": record.stated_window}
-            break
+            if "model" not in changes:
+                changes |= {"model": record.model, "window": record.stated_window}
+            if "cost_usd" not in changes or record.counts_on:
+                break
     titles |= later_titles
     if titles:
         changes["prompt"] = titles[max(titles)]

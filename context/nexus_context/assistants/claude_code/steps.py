@@ -11,17 +11,18 @@ agree.
    summary is not recorded; the program's own totals (`cost-state`) include it.
 5. Records with `isSidechain` are of a sub-agent.
 6. The file of a sub-agent has the same records.
-7. From 2.1.277 on, a process that resumes a session goes on counting; earlier versions count from zero.
+7. A process of 2.1.277 or later that resumes a session goes on counting; earlier versions count from zero.
 """
 
 from collections.abc import Iterator, Mapping
+from os.path import basename
 from typing import Any
 
 import msgspec
 
 from nexus_context.assistants.claude_code.answers import AnswerKeys, request_of, usage_of_models
 from nexus_context.assistants.claude_code.forks import OriginRecords
-from nexus_context.assistants.claude_code.records import ClaudeCodeRecord
+from nexus_context.assistants.claude_code.records import UNPRICED, ClaudeCodeRecord
 from nexus_context.assistants.reading.record_values import count, objects_in, seconds, text
 from nexus_context.assistants.sessions.steps import (
     AgentStep,
@@ -38,22 +39,34 @@ from nexus_context.assistants.sessions.steps import (
 )
 from nexus_context.tokens.estimates import UNITS_PER_TOKEN
 
-CONTINUES = (2, 1, 277)
 IMAGE_UNITS = 1_500 * UNITS_PER_TOKEN
 """An image whose size nobody states."""
 
 
 class ClaudeCodeSteps:
-    """Turns the records of one file into steps. With `is_agent`, the file is a sub-agent's own."""
+    """Turns the records of one file into steps. With `is_agent`, the file is a sub-agent's own.
 
-    def __init__(self, base: OriginRecords = OriginRecords(), *, is_agent: bool = False) -> None:  # noqa: B008 - frozen
+    `owners` maps the answers of sub-agents to the file that counts them, for all files of a session. `path`
+    is the file that is read.
+    """
+
+    def __init__(
+        self,
+        base: OriginRecords = OriginRecords(),  # noqa: B008 - frozen
+        *,
+        is_agent: bool = False,
+        owners: dict[str, str] | None = None,
+        path: str = "",
+    ) -> None:
         self._base = base
+        self._owners = {} if owners is None else owners
+        self._path = path
         self._own: dict[str, int] = {}  # tokens sent for each answer that no origin has
         self._is_agent = is_agent
         self._shape = ""
         self._keys: dict[str | None, AnswerKeys] = {}  # by sub-agent
         self._uuids: set[str] = set()
-        self._version: tuple[int, ...] = ()
+        self._counts_on = False
 
     def read(self, record: ClaudeCodeRecord) -> Iterator[Step | AgentStep]:
         """Yield the steps of a record. Call it for each record in order."""
@@ -65,19 +78,23 @@ class ClaudeCodeSteps:
             keys = self._keys[agent] = AnswerKeys()
         key, uuid = keys.key_of(record), record.uuid
         if record.kind == "assistant":
-            self._version = _numbers(record.value.get("version"))
+            self._counts_on = record.counts_on
         is_again = uuid in self._uuids
         if uuid is not None:
             self._uuids.add(uuid)
         for step in self._steps(record, key):
             if isinstance(step, AssistantRequest):
-                step = self._with_origin(step, uuid)
+                step = self._with_origin(step, record)
+            elif isinstance(step, SessionCompaction) and uuid in self._base.uuids:
+                step = msgspec.structs.replace(step, is_recorded=True)  # the origin lacks its request
             if not is_again or isinstance(step, AssistantRequest):
                 yield step if agent is None else AgentStep(agent, step)
 
-    def _with_origin(self, request: AssistantRequest, uuid: str | None) -> AssistantRequest:
-        """The request, marked as the origin's if it is."""
-        if uuid in self._base.uuids:
+    def _with_origin(self, request: AssistantRequest, record: ClaudeCodeRecord) -> AssistantRequest:
+        """The request, marked as the origin's if it is, or if another file of the session has it, too."""
+        name = f"{record.uuid}/{record.agent or basename(self._path)}/{record.value.get('timestamp')}"
+        is_elsewhere = record.is_sidechain and self._owners.setdefault(name, self._path) != self._path
+        if record.uuid in self._base.uuids or is_elsewhere:
             return msgspec.structs.replace(request, is_inherited=True)
         if not request.is_inherited:
             self._own[request.key] = request.total.sent
@@ -143,15 +160,15 @@ class ClaudeCodeSteps:
         cost = record.total_cost_usd
         if cost is None:
             return
-        is_unknown = record.value.get("hasUnknownModelCost") is True
         usage, cost = self._base.subtract_stated(
             usage_of_models(record.model_usage), cost, sum(self._own.values()) if self._base.uuids else 0
         )
         yield StatedTotals(
             usage=usage,
             cost_usd=cost,
-            is_continued=self._version >= CONTINUES,
-            lacks={"models whose price Claude Code does not know": 0} if is_unknown else {},
+            at=record.stated_at,
+            is_continued=self._counts_on,
+            lacks={UNPRICED: 0} if record.has_unpriced_model else {},
         )
 
     def _definitions(self, fingerprint: str, shape: Any) -> Iterator[Step]:
@@ -203,13 +220,6 @@ def _system(record: ClaudeCodeRecord) -> Iterator[Step]:
         )
     elif record.value.get("subtype") == "local_command" and isinstance(content, str):
         yield WindowText("attachments", content, "local_command", id=record.uuid or "")
-
-
-def _numbers(version: Any) -> tuple[int, ...]:
-    parts = version.split(".") if isinstance(version, str) else []
-    return tuple(
-        int(digits) for digits in parts if digits.isascii() and digits.isdecimal() and len(digits) < 10
-    )
 
 
 def _preserved(about: Mapping[str, Any]) -> frozenset[str]:

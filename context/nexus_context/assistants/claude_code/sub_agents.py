@@ -37,7 +37,12 @@ class FollowedClaudeCode(FollowedFile[ClaudeCodeRecord]):
     """Follows a session's file and the files of its sub-agents."""
 
     def __init__(self, path: str, fork_of: str | None = None) -> None:
-        super().__init__(path, ClaudeCodeRecord, lambda: ClaudeCodeSteps(base_of(path, fork_of)))
+        self._owners: dict[str, str] = {}  # of answers: the file that counts them
+        super().__init__(
+            path,
+            ClaudeCodeRecord,
+            lambda: ClaudeCodeSteps(base_of(path, fork_of), owners=self._owners, path=path),
+        )
         self._directory = agents_directory(path)
         self._agent_files: dict[str, FollowedFile[ClaudeCodeRecord]] = {}
         self._unread_agents = 0
@@ -55,6 +60,7 @@ class FollowedClaudeCode(FollowedFile[ClaudeCodeRecord]):
                 basename(path).removesuffix(_SUFFIX).removeprefix(AGENT), _agent_title(path)
             )
             for path, followed_file in self._agent_files.items()
+            if followed_file.fold.requests or followed_file.fold.last is None  # else it is a copy
         ]
 
     @property
@@ -103,7 +109,11 @@ class FollowedClaudeCode(FollowedFile[ClaudeCodeRecord]):
         self._unread_agents = len(unfollowed[free_slots:])
         for agent_path in unfollowed[:free_slots]:
             self._agent_files[agent_path] = FollowedFile(
-                agent_path, ClaudeCodeRecord, lambda: ClaudeCodeSteps(is_agent=True)
+                agent_path,
+                ClaudeCodeRecord,
+                lambda path=agent_path: ClaudeCodeSteps(  # type: ignore[misc]
+                    is_agent=True, owners=self._owners, path=path
+                ),
             )
 
 

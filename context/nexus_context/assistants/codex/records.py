@@ -4,7 +4,7 @@
 
 from typing import Any, ClassVar
 
-from nexus_context.assistants.reading.record_values import field, text_in
+from nexus_context.assistants.reading.record_values import field, text_in, unread_counts
 from nexus_context.assistants.sessions.record import SessionRecord
 
 _SILENT = frozenset({"session_meta", "world_state", "turn_context", "session_state", "ghost_snapshot"})
@@ -18,6 +18,13 @@ CALLS = frozenset(
 )
 COMPACTIONS = frozenset({"compaction", "compaction_summary", "context_compaction"})
 _ITEMS = frozenset({"message", "reasoning", "ghost_snapshot", "other"}) | OUTPUTS | CALLS | COMPACTIONS
+_LAST_USAGE = ("info", "last_token_usage")
+_USAGE = frozenset(
+    {
+        *("input_tokens", "cached_input_tokens", "cache_write_input_tokens", "output_tokens"),
+        *("reasoning_output_tokens", "total_tokens"),
+    }
+)
 
 
 class CodexRecord(SessionRecord):
@@ -34,6 +41,10 @@ class CodexRecord(SessionRecord):
             return (str(kind),)
         if kind == "response_item" and text_in(payload, "type") in _ITEMS:
             return ()
+        if kind in ("event_msg", "token_usage_record"):
+            usage = field(payload, *(("usage",) if kind == "token_usage_record" else _LAST_USAGE))
+            unread = unread_counts(usage, _USAGE) if isinstance(usage, dict) else ()
+            return tuple(f"usage/{key}" for key in unread)
         items = [payload] if kind == "response_item" else self.replacement if kind == "compacted" else ()
         kinds = (text_in(item, "type") for item in items)
         return tuple(f"response_item/{item_kind}" for item_kind in kinds if item_kind not in _ITEMS)

@@ -66,7 +66,14 @@ class FollowedDatabase:
         for step in steps_of(rows):
             fold.take(step)
         if session is not None:
-            fold.take(StatedTotals(session.total, session.cost_usd))
+            unpriced_count = sum(opencode.is_unpriced(row.data) for row in rows if not row.is_copy)
+            fold.take(
+                StatedTotals(
+                    session.total,
+                    session.cost_usd,
+                    lacks={opencode.UNPRICED: unpriced_count} if unpriced_count else {},
+                )
+            )
         self.fold = fold
         return True
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import apsw
 
-from nexus_context.assistants.reading.record_values import count, decode_object
+from nexus_context.assistants.reading.record_values import LARGEST_COUNT, count, count_of, decode_object, text
 from nexus_context.assistants.sessions.session_types import (
     AssistantSession,
     Folders,
@@ -29,6 +29,7 @@ from nexus_context.assistants.sessions.session_types import (
 from nexus_context.disk import files, read_only_database
 
 NAME = "opencode"
+UNPRICED = "requests whose price opencode does not know"
 LEAST_COST = 1e-9
 """Dollars below which a sum is a remainder of rounding."""
 _PATIENCE_MS = 250
@@ -128,41 +129,54 @@ def _sessions(connection: apsw.Connection) -> str:
 
 
 def _session(connection: apsw.Connection, path: str, row: tuple[Any, ...]) -> AssistantSession:
-    name, parent, directory, title, version, model, cost, *remaining_columns = row
-    fresh, output, read_, write, created, updated, reasoning, has_copies = remaining_columns
-    total = Usage(fresh=fresh, cache_read=read_, cache_write=write, output=output + (reasoning or 0))
+    name, parent, directory, title, version, model, stated_cost, *remaining_columns = row
+    *sums, has_copies = remaining_columns
+    # a column may hold a value of any type
+    fresh, output, read_, write, created, updated, reasoning = map(count_of, sums)
+    cost = cost_of({"cost": stated_cost})
+    total = Usage(fresh=fresh, cache_read=read_, cache_write=write, output=output + reasoning)
     origin = find_origin(connection, name, created) if has_copies else None
     for (data,) in connection.execute(_COPIES, (name, origin)) if origin is not None else ():
         copy = decode_object(data)
         total = subtract_usage(total, usage_of(copy.get("tokens")))
-        cost = (cost or 0) - cost_of(copy)
+        cost -= cost_of(copy)
     answers = [decode_object(data) for (data,) in connection.execute(_ANSWERS, (name,))]
     last_tokens = next(
         (answer["tokens"] for answer in answers if isinstance(answer.get("tokens"), dict)), None
     )
     decoded_model = decode_object(model)
+    has_cost = cost > LEAST_COST
     return AssistantSession(
         assistant=NAME,
         id=name,
         path=path,
-        folder=directory,
-        prompt=title or None,
+        folder=text(directory),
+        prompt=text(title),
         model=decoded_model.get("id") if isinstance(decoded_model.get("id"), str) else None,
-        version=version,
+        version=text(version),
         started=utc(created * 1_000_000),
         changed=utc(updated * 1_000_000),
         last=None if last_tokens is None else usage_of(last_tokens),
-        total=total,
-        cost_usd=cost if cost and cost > LEAST_COST else None,  # 0 for a model without prices
+        total=total if last_tokens is None or any((fresh, output, read_, write)) else None,
+        cost_usd=cost if has_cost else None,  # 0 for a model without prices
         parent=parent,
         fork_of=origin,
+        lacks=(UNPRICED,) if has_cost and any(map(is_unpriced, answers)) else (),
     )
 
 
 def cost_of(message: dict[str, Any]) -> float:
     """Return what an answer cost in US dollars, 0 if the message does not say."""
     cost = message.get("cost")
-    return float(cost) if isinstance(cost, int | float) else 0.0
+    if isinstance(cost, bool) or not isinstance(cost, int | float):
+        return 0.0
+    return float(cost) if 0 <= cost <= LARGEST_COUNT else 0.0
+
+
+def is_unpriced(message: dict[str, Any]) -> bool:
+    """Whether opencode knows no price of an answer: it states tokens, but no cost."""
+    usage = usage_of(message.get("tokens"))
+    return bool(usage.sent or usage.output) and not cost_of(message)
 
 
 def usage_of(value: Any) -> Usage:

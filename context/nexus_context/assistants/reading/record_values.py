@@ -1,6 +1,7 @@
 """Reads JSON values that another program wrote, and that may be anything."""
 
 import re
+from collections.abc import Collection
 from datetime import datetime
 from typing import Any
 
@@ -8,6 +9,8 @@ import msgspec
 
 LARGEST_COUNT = 1 << 53
 """Tokens; a larger number cannot be JSON of JavaScript, and no column of a ledger holds one of 400 digits."""
+COUNTED = ("_tokens", "_requests")
+"""How the names of counts end."""
 _HALF_PAIR = re.compile(r"\\(?:u[dD][89abAB]\w\w\\u[dD][c-fC-F]\w\w|u([dD][89a-fA-F])\w\w|.)", re.DOTALL)
 
 
@@ -68,10 +71,25 @@ def count(values: Any, name: str) -> int:
     """Return the number of tokens under a name, else 0. A number that no provider can have counted is
     0, too.
     """
-    value = values.get(name) if isinstance(values, dict) else None
-    if not isinstance(value, int) or isinstance(value, bool):
-        return 0
-    return value if 0 <= value <= LARGEST_COUNT else 0
+    return count_of(values.get(name)) if isinstance(values, dict) else 0
+
+
+def count_of(value: Any) -> int:
+    """Return a value as a number of tokens, else 0, as `count` does. JSON may write it with a fraction of
+    zero.
+    """
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return int(value) if is_number and 0 <= value <= LARGEST_COUNT and value == int(value) else 0
+
+
+def unread_counts(values: dict[str, Any], known: Collection[str]) -> list[str]:
+    """Return the keys of a usage that are not known, and those of numbers that `count_of` does not accept."""
+    return [
+        key
+        for key, value in values.items()
+        if key not in known
+        or (key.endswith(COUNTED) and value is not None and value != 0 and not count_of(value))
+    ]
 
 
 def seconds(time: Any) -> float:

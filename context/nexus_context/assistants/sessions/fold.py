@@ -26,6 +26,7 @@ from nexus_context.assistants.sessions.cache_misses import (
     state_after_compaction,
 )
 from nexus_context.assistants.sessions.prices import (
+    ALL_ALIKE,
     RequestPrice,
     TokenPrices,
     limits_of,
@@ -253,7 +254,9 @@ class SessionFold:
     def _estimate_last(self) -> None:
         """Estimate the last answer from its text, if it was recorded before it ended."""
         answered = None if self.last is None else self._answered.get(self.last.key)
-        if answered is not None and answered.request.is_unended and answered.request.usage.output <= UNENDED:
+        if answered is None or answered.request.is_inherited:
+            return
+        if answered.request.is_unended and answered.request.usage.output <= UNENDED:
             answer_tokens = round(sum(tokens for _, tokens in self._answer))
             unstated_tokens = max(answer_tokens - answered.request.usage.output, 0)
             if unstated_tokens > answered.estimated:
@@ -368,13 +371,14 @@ class SessionFold:
             self._usage_since = Sum()
         if totals.cost_usd is not None:
             self._cost_since = Sum()
-            self._stated_at = self.last.at if self.last is not None else 0.0
+            self._stated_at = max(self.last.at if self.last is not None else 0.0, totals.at or 0.0)
         if totals.usage is not None or totals.cost_usd is not None:
             self._estimated = Sum()
         self._stated = StatedTotals(
             totals.usage or previous_totals.usage,
             previous_totals.cost_usd if totals.cost_usd is None else totals.cost_usd,
             totals.window or previous_totals.window,
+            at=previous_totals.at if totals.cost_usd is None else totals.at,
             lacks=previous_totals.lacks if totals.cost_usd is None else totals.lacks,
         )
 
@@ -475,8 +479,9 @@ class SessionFold:
         model = session.model if last_request is None else last_request.model
         self._estimate_last()
         every_agent = [*agents, *(fold.sub_agent(name) for name, fold in self.agents.items())]
-        total, total_origin = self._total(every_agent, includes_agents=agents_since is not None)
-        cost, cost_origin, lacks = self._cost(total, every_agent, agents_since)
+        later_agents = None if agents_since is None else self._later_agents(every_agent, agents_since)
+        total, total_origin = self._total(every_agent, later_agents)
+        cost, cost_origin, lacks = self._cost(total, every_agent, later_agents)
         size = self._stated.window or self._evident_window(session.window, model)
         tokens = self.parts.current()
         own_files = () if self.instructions else files
@@ -535,34 +540,45 @@ class SessionFold:
             return state_after_compaction(last_request, window, lifetime_of(last_request))
         return cache_state(last_request, self.parts.pending, lifetime_of(last_request))
 
-    def _total(self, agents: Sequence[SubAgent], *, includes_agents: bool) -> tuple[Usage, CostOrigin]:
+    def _later_agents(self, agents: Sequence[SubAgent], agents_since: Callable[[float], Sum]) -> Sum:
+        """What the sub-agents used after the program's last statement, which includes them."""
+        stated = self._stated.usage
+        if stated is not None and self._stated.at is None:
+            recorded = sum_usages((self.sum.usage, *(agent.usage for agent in agents)))
+            total = sum_usages((self._restarted.usage, stated, self._usage_since.usage))
+            if recorded.sent <= total.sent and recorded.output <= total.output:
+                return Sum()
+        return agents_since(self._stated_at)
+
+    def _total(self, agents: Sequence[SubAgent], later_agents: Sum | None) -> tuple[Usage, CostOrigin]:
         stated, origin = self._stated.usage, "nexus"
         total = add_usage(self.sum.usage, self._estimated.usage)
         if stated is not None:
-            later = add_usage(self._usage_since.usage, self._estimated.usage)
+            later_usage = ZERO if later_agents is None else later_agents.usage
+            later = sum_usages((self._usage_since.usage, self._estimated.usage, later_usage))
             total = sum_usages((self._restarted.usage, stated, later))
             origin = "both" if later != ZERO else "program"
-        if stated is None or not includes_agents:
+        if stated is None or later_agents is None:
             for agent in agents:
                 total = add_usage(total, agent.usage)
                 origin = "both" if stated is not None else origin
         return total, origin  # type: ignore[return-value]
 
     def _cost(
-        self, total: Usage, agents: Sequence[SubAgent], agents_since: Callable[[float], Sum] | None
+        self, total: Usage, agents: Sequence[SubAgent], later_agents: Sum | None
     ) -> tuple[float | None, CostOrigin | None, dict[str, int]]:
         """The cost, who summed it up, and what it lacks."""
         stated_usd = self._stated.cost_usd
         if stated_usd is None and self._is_partial and self._stated.usage is not None:
             # as if all had been as the last one
             prices = None if self.last is None else request_prices(self.last)
-            reason = {"a price of each request: all are taken for such as the last one": self.requests}
+            reason = {ALL_ALIKE: self.requests}
             return (None, None, reason) if prices is None else (prices.cost(total), "nexus", reason)
         cost_sum = Sum()
         cost_sum.include(self.sum if stated_usd is None else self._cost_since)
         cost_sum.include(self._estimated)
-        if stated_usd is not None and agents_since is not None:
-            cost_sum.include(agents_since(self._stated_at))
+        if stated_usd is not None and later_agents is not None:
+            cost_sum.include(later_agents)
         else:
             for agent in agents:
                 cost = agent.cost_usd

@@ -12,11 +12,13 @@ from typing import NamedTuple
 
 import msgspec
 
-from nexus_context.assistants.sessions.session_types import Usage
+from nexus_context.assistants.sessions.session_types import AssistantSession, Usage
 from nexus_context.assistants.sessions.steps import AssistantRequest, BilledUsage
 from nexus_context.tokens.models import ModelLimits, get_model_limits
 
 _PER = 1_000_000
+NO_SUM = "conversations of which no cost is known"
+ALL_ALIKE = "a price of each request: all are taken for such as the last one"
 
 
 class TokenPrices(NamedTuple):
@@ -86,6 +88,20 @@ def price_sum(model: str | None, total: Usage) -> RequestPrice:
         return RequestPrice(None, (f"no price of {model or 'a model without a name'}",))
     is_dearer = limits.long_context is not None and total.sent > limits.long_context.above
     return RequestPrice(prices.cost(total), ("what long requests cost more",) if is_dearer else ())
+
+
+def price_session(session: AssistantSession) -> RequestPrice:
+    """Return what a session cost: what its program states, else its sum at the prices of its last model."""
+    if session.cost_usd is not None:
+        return RequestPrice(session.cost_usd, session.lacks)
+    if session.total is None:
+        return RequestPrice(None, (NO_SUM,))
+    cost = price_sum(session.model, session.total)
+    return (
+        cost
+        if session.total == Usage() or cost.usd is None
+        else RequestPrice(cost.usd, (*cost.lacks, ALL_ALIKE))
+    )
 
 
 def request_prices(request: AssistantRequest) -> TokenPrices | None:

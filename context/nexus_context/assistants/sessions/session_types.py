@@ -75,7 +75,7 @@ class AssistantSession(msgspec.Struct, frozen=True, kw_only=True):
     `total` and `cost_usd` are the program's own sums of all requests. `window` is the size of the model's
     context window in tokens. `parent` is the session that started this one as a sub-agent, `fork_of` the one
     that it was forked from. Times are UTC, ISO 8601. `damaged` counts lines that are not what this program
-    writes, among those that were read.
+    writes, among those that were read. `lacks` says what `cost_usd` does not include.
     """
 
     assistant: str
@@ -94,6 +94,7 @@ class AssistantSession(msgspec.Struct, frozen=True, kw_only=True):
     parent: str | None = None
     fork_of: str | None = None
     damaged: int = 0
+    lacks: tuple[str, ...] = ()
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -203,7 +204,13 @@ def records(
                 return
 
 
+LATEST_S = 253_402_300_799
+"""The end of the year 9999, in seconds since 1970."""
+
+
 def utc(nanoseconds: int) -> str:
-    """Write a file's time as the records of assistants do, in ISO 8601."""
-    time = datetime.fromtimestamp(nanoseconds / 1e9, UTC)
+    """Write a file's time as the records of assistants do, in ISO 8601. A time after the year 9999 becomes
+    the end of that year.
+    """
+    time = datetime.fromtimestamp(min(nanoseconds / 1e9, LATEST_S), UTC)
     return time.isoformat(timespec="milliseconds").replace("+00:00", "Z")

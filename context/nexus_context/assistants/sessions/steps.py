@@ -147,13 +147,15 @@ class Definitions(msgspec.Struct, frozen=True):
 class StatedTotals(msgspec.Struct, frozen=True):
     """What the program itself has summed up so far.
 
-    `is_continued` is true if this version of the program goes on counting when a session is resumed. `lacks`
-    says what the stated cost does not include, and how often.
+    `at` is when the program stated it, in seconds since 1970; None if it does not say. `is_continued` is true
+    if this version of the program goes on counting when a session is resumed. `lacks` says what the stated
+    cost does not include, and how often.
     """
 
     usage: Usage | None = None
     cost_usd: float | None = None
     window: int | None = None
+    at: float | None = None
     is_continued: bool = False
     lacks: dict[str, int] = {}
 

@@ -17,14 +17,12 @@ import msgspec
 from nexus_context.assistants.programs import PROGRAMS
 from nexus_context.assistants.reading import working_tree
 from nexus_context.assistants.reading.record_values import seconds
-from nexus_context.assistants.sessions.prices import RequestPrice, price_sum
+from nexus_context.assistants.sessions.prices import NO_SUM, RequestPrice, price_session
 from nexus_context.assistants.sessions.session_types import AssistantSession, Folders, FolderScope, is_within
 from nexus_context.assistants.tracking.in_use import NEXUS
 from nexus_context.disk import files
 from nexus_context.ledger.records import SessionOrigin
 from nexus_context.text.visible import visible_line
-
-NO_SUM = "conversations of which no cost is known"
 
 
 class LedgerSession(msgspec.Struct, frozen=True):
@@ -182,10 +180,6 @@ def sum_costs(conversations: Sequence[ListedConversation]) -> RequestPrice:
 
 
 def _of_session(session: AssistantSession, ledger_session: LedgerSession | None) -> ListedConversation:
-    cost = RequestPrice(session.cost_usd)
-    if session.cost_usd is None:
-        total = session.total
-        cost = RequestPrice(None, (NO_SUM,)) if total is None else price_sum(session.model, total)
     return ListedConversation(
         program=session.assistant,
         id=session.id,
@@ -193,7 +187,7 @@ def _of_session(session: AssistantSession, ledger_session: LedgerSession | None)
         folder=session.folder,
         last_turn=session.changed,
         tokens=None if session.last is None else session.last.sent,
-        cost=cost,
+        cost=price_session(session),
         parent=session.parent,
         fork_of=session.fork_of,
         kept=ledger_session,

@@ -54,8 +54,12 @@ def find_sessions(
             except (apsw.Error, OSError) as error:
                 failures.append((source.path, getattr(error, "strerror", None) or str(error)))
         sessions += map(_with_window, program.link_forks(program_sessions))
+    by_id = {  # a file that was copied to another directory has the same session
+        (session.assistant, session.id): session
+        for session in sorted(sessions, key=lambda session: session.changed)
+    }
     return AssistantSessions(
-        tuple(sorted(sessions, key=lambda session: session.changed, reverse=True)),
+        tuple(sorted(by_id.values(), key=lambda session: session.changed, reverse=True)),
         tuple(failures),
         None if place.reads_conversations else place.not_read,
     )

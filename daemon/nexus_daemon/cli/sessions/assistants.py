@@ -71,7 +71,7 @@ def _print(sessions: Sequence[AssistantSession], *, folders: bool) -> None:
         Column("model", [visible_line(session.model or UNSTATED) for session in sessions], worth=2),
         Column("window", [_window(session) for session in sessions], worth=6, justify="right"),
         Column("from cache", [_cached(session.last) for session in sessions], worth=1, justify="right"),
-        Column("cost", [_cost(session.cost_usd) for session in sessions], worth=3, justify="right"),
+        Column("cost", [_cost(session) for session in sessions], worth=3, justify="right"),
         Column("changed", [output.local_time(session.changed) for session in sessions], worth=5),
     ]
     if folders:
@@ -83,7 +83,7 @@ def _print(sessions: Sequence[AssistantSession], *, folders: bool) -> None:
 def describe_session(session: AssistantSession) -> str:
     """Describe a session in a line: its program, what it is about, its window and its cost."""
     title = visible_line(redact(session.prompt or UNSTATED) + _fork(session))[:LONGEST_TITLE]
-    facts = [fact for fact in (_window(session), _cost(session.cost_usd)) if fact != UNSTATED]
+    facts = [fact for fact in (_window(session), _cost(session)) if fact != UNSTATED]
     return " · ".join((f"{PROGRAMS[session.assistant].title} “{title}”", *facts))
 
 
@@ -99,8 +99,10 @@ def short_ids(ids: Sequence[str]) -> list[str]:
     return [visible_line(session_id[:length]) for session_id in ids]
 
 
-def _cost(dollars: float | None) -> str:
-    return UNSTATED if dollars is None else f"${dollars:,.2f}"
+def _cost(session: AssistantSession) -> str:
+    if session.cost_usd is None:
+        return UNSTATED
+    return f"{'at least ' if session.lacks else ''}${session.cost_usd:,.2f}"
 
 
 def _window(session: AssistantSession) -> str:
@@ -137,6 +139,7 @@ def _values(session: AssistantSession) -> dict[str, Any]:
         "last": _usage_values(session.last),
         "total": _usage_values(session.total),
         "costUsd": session.cost_usd,
+        "costLacks": session.lacks,
         "parent": session.parent,
         "forkOf": session.fork_of,
         "damagedLines": session.damaged,
@@ -146,7 +149,8 @@ def _values(session: AssistantSession) -> dict[str, Any]:
 def _totals(sessions: Sequence[AssistantSession]) -> Iterator[dict[str, Any]]:
     """For each assistant what its sessions say of all their requests; `unsummed` of them say nothing.
 
-    The cost is that of those that state one: with `costAtLeast` others were used, too.
+    The cost is that of those that state one: with `costAtLeast` others were used, too, or one lacks
+    something.
     """
     for assistant in dict.fromkeys(session.assistant for session in sessions):
         program_sessions = [session for session in sessions if session.assistant == assistant]
@@ -165,7 +169,8 @@ def _totals(sessions: Sequence[AssistantSession]) -> Iterator[dict[str, Any]]:
                 )
             ),
             "costUsd": sum(costs) if costs else None,
-            "costAtLeast": 0 < len(costs) < len(program_sessions),
+            "costAtLeast": 0 < len(costs) < len(program_sessions)
+            or any(session.lacks for session in program_sessions),
         }
 
 

@@ -9,7 +9,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from nexus_context.assistants.claude_code.session_files import directory_name
+from nexus_context.assistants.claude_code.records import UNPRICED
+from nexus_context.assistants.claude_code.session_files import EARLIER, directory_name
 from nexus_context.assistants.claude_code.sub_agents import list_agents
 from nexus_context.assistants.codex.records import CodexRecord
 from nexus_context.assistants.importing import read_transcript
@@ -17,15 +18,17 @@ from nexus_context.assistants.mirror import mirror_files
 from nexus_context.assistants.mirror.excerpts import peek_folder
 from nexus_context.assistants.mirror.transcript_files import file_at
 from nexus_context.assistants.opencode.session_files import watched
+from nexus_context.assistants.sessions.prices import ALL_ALIKE, RequestPrice
 from nexus_context.assistants.sessions.report import SessionReport
 from nexus_context.assistants.sessions.session_types import AssistantSession, Place, Usage
 from nexus_context.assistants.tracking import find_sessions
+from nexus_context.assistants.tracking.conversations import join_conversations
 from nexus_context.assistants.tracking.follow import SessionFollower
 from nexus_context.conversation.message import text_of
 from nexus_context.disk import zstd
 from nexus_context.ledger import open_ledger
 from support.assistant_logs import OpencodeDatabase
-from support.assistant_transcripts import FOLDER, Claude, Codex, Record, lines, time_at, write
+from support.assistant_transcripts import BEGUN, FOLDER, Claude, Codex, Record, lines, time_at, write
 from support.ledgers import turn
 
 OPUS = "claude-opus-4-6"
@@ -104,6 +107,46 @@ def test_keys_of_usage_that_are_not_known_are_named(tmp_path: Path) -> None:
     usage = {"quantum_tokens": 7, "server_tool_use": {"web_search_requests": 0, "video_requests": 2}}
     report = report_of(tmp_path, claude.answers("Done", usage=usage))
     assert report.unread == {"usage/quantum_tokens": 1, "usage/video_requests": 1}
+
+
+@pytest.mark.parametrize(
+    ("usage", "cost", "unread"),
+    [
+        ({"input_tokens": 2_000.0}, 0.035, []),
+        ({"input_tokens": "2000"}, 0.025, ["usage/input_tokens"]),
+        ({"output_tokens": -5, "input_tokens": 1_000}, 0.005, ["usage/output_tokens"]),
+        ({"cache_read_input_tokens": 10**30}, 0.03, ["usage/cache_read_input_tokens"]),
+        ({"server_tool_use": {"web_search_requests": "3"}}, 0.03, ["usage/web_search_requests"]),
+        # a gateway may state no sum of what was written to the cache
+        (
+            {"cache_creation": {"ephemeral_5m_input_tokens": 1_000, "ephemeral_1h_input_tokens": 2_000}},
+            0.03 + 0.00625 + 0.02,
+            [],
+        ),
+        (
+            {"cache_creation": {"ephemeral_24h_input_tokens": 1_000}},
+            0.03625,
+            ["usage/ephemeral_24h_input_tokens"],
+        ),
+        ({"iterations": [{"type": "message", "quark_tokens": 3}]}, 0.03, ["usage/quark_tokens"]),
+    ],
+)
+def test_counts_that_cannot_be_read_are_named(
+    tmp_path: Path, usage: Record, cost: float, unread: list[str]
+) -> None:
+    claude = Claude(model=OPUS)
+    report = report_of(tmp_path, claude.answers("Done", usage=usage, **THOUSAND))
+    assert report.cost_usd == pytest.approx(cost)
+    assert list(report.unread) == unread
+
+
+def test_keys_of_codex_usage_that_are_not_known_are_named(tmp_path: Path) -> None:
+    codex = Codex()
+    counted = codex.uses(1_000, records=False)
+    for record in counted:
+        record["payload"]["info"]["last_token_usage"] |= {"audio_input_tokens": 7}
+    report = report_of(tmp_path, codex.begins(), codex.says("A"), counted, assistant="codex")
+    assert report.unread == {"usage/audio_input_tokens": 1}
 
 
 def test_a_long_request_of_codex(tmp_path: Path) -> None:
@@ -240,6 +283,76 @@ def test_the_programs_own_caveat_stays(tmp_path: Path) -> None:
     assert (report.cost_usd, list(report.lacks)) == (0.3181, ["models whose price Claude Code does not know"])
 
 
+def listed_cost(home: Path) -> RequestPrice:
+    (session,) = find_sessions(Place(str(home), {})).sessions
+    (conversation,) = join_conversations((), [session])
+    return conversation.cost
+
+
+def test_a_list_says_what_a_stated_cost_lacks(tmp_path: Path) -> None:
+    claude = Claude(model="stealth/ox")
+    sums = claude.sums_up(0.3, inputTokens=10, outputTokens=20)
+    records = [claude.asks("Hi"), *claude.answers("A"), sums]
+    for changes, lacks in (({}, ()), ({"hasUnknownModelCost": True}, (UNPRICED,))):
+        write(claude.path(tmp_path), [*records[:-1], sums | changes], minute=len(lacks))
+        assert listed_cost(tmp_path) == RequestPrice(0.3, lacks)
+    old = [{**record, "version": "2.1.260"} for record in records]  # each process counted from zero
+    write(claude.path(tmp_path), old, minute=2)
+    assert listed_cost(tmp_path) == RequestPrice(0.3)
+    write(claude.path(tmp_path), [*old, *old], minute=3)
+    assert listed_cost(tmp_path) == RequestPrice(0.3, (EARLIER,))
+
+
+def test_the_price_of_a_listed_sum_is_that_of_the_last_model(tmp_path: Path) -> None:
+    codex = Codex(model="gpt-5.4")
+    path = tmp_path / ".codex/sessions/2026/11/23/rollout-2026-11-23T09-00-00-01a2.jsonl"
+    counted = codex.uses(1_000, records=False)
+    write(path, [*codex.begins(), codex.says("A"), *counted])
+    cost = listed_cost(tmp_path)
+    assert cost.usd is not None
+    assert cost.lacks == (ALL_ALIKE,)
+
+
+@pytest.mark.parametrize("has_time", [False, True])
+def test_a_statement_includes_the_sub_agents_before_it(tmp_path: Path, has_time: bool) -> None:
+    claude = Claude(model=OPUS)
+    path, agent = claude.path(tmp_path), Claude(model=OPUS, session="agent")
+    agent.minute = 2  # it runs when the session ends
+    sums = claude.sums_up(0.06, inputTokens=2_000, outputTokens=2_000)
+    if has_time:
+        sums |= {"startTime": int(BEGUN.timestamp() * 1_000), "totalDuration": 180_000}
+    write(path, [claude.asks("Hi"), *claude.answers("A", **THOUSAND), sums])
+    inner = path.with_suffix("") / "subagents" / "agent-a1.jsonl"
+    records = agent.answers("B", isSidechain=True, **THOUSAND)
+    write(inner, records)
+    report = follow(path).report()
+    assert report.cost_usd == pytest.approx(0.06)
+    assert report.total == Usage(fresh=2_000, output=2_000)
+    agent.minute = 4
+    write(inner, [*records, *agent.answers("C", isSidechain=True, **THOUSAND)], minute=4)
+    report = follow(path).report()
+    later = 1_000 if has_time else 2_000  # without a time, what came after the session's last request
+    assert report.total == Usage(fresh=2_000 + later, output=2_000 + later)
+    assert report.cost_usd == pytest.approx(0.06 + later * 30 / 1e6)
+
+
+def test_a_fork_does_not_lack_what_its_origin_lacks(tmp_path: Path) -> None:
+    claude = Claude(model=OPUS, session="first")
+    records = [claude.asks("Hi"), *claude.answers("A"), *claude.compacts("Sum", before=1_000, after=100)]
+    unended = {"stop_reason": None}
+    records += claude.answers("word " * 300, output=1, message=unended)
+    write(claude.path(tmp_path), records)
+    records = [{**record, "sessionId": "second"} for record in records]
+    claude.session, claude.minute = "second", 1
+    write(claude.path(tmp_path), [*records, claude.asks("More"), *claude.answers("B")], minute=1)
+    fork, origin = (SessionFollower(session) for session in find_sessions(Place(str(tmp_path), {})).sessions)
+    for follower in (fork, origin):
+        follower.advance()
+    assert (fork.report().fork_of, fork.report().lacks, fork.report().estimated) == ("first", {}, 0)
+    assert len(origin.report().lacks) == 1
+    assert origin.report().estimated > 300
+
+
 # ---------------------------------------------------------------- one walk
 
 
@@ -252,7 +365,7 @@ def test_sub_agents_are_found_wherever_they_are(tmp_path: Path) -> None:
     below = beside / claude.session / "subagents"
     for place, session in (
         (below / "agent-a1.jsonl", claude.session),
-        (below / "workflows" / "wf_1" / "agent-a1.jsonl", claude.session),
+        (below / "workflows" / "wf_1" / "agent-a2.jsonl", claude.session),
         (beside / "agent-b1.jsonl", claude.session),
         (beside / "agent-c1.jsonl", "another"),
         (below / "workflows" / "wf_1" / "journal.jsonl", claude.session),
@@ -261,10 +374,27 @@ def test_sub_agents_are_found_wherever_they_are(tmp_path: Path) -> None:
         write(place, [agent.asks("Look", isSidechain=True), *agent.answers("B", isSidechain=True)])
     follower = follow(path, id=claude.session)
     report = follower.report()
-    assert [agent.id for agent in report.agents] == ["a1", "a1", "b1"]
+    assert [agent.id for agent in report.agents] == ["a1", "a2", "b1"]
     assert report.total == Usage(fresh=40, output=80)
     followed = {one for one in follower.paths if one.endswith(".jsonl")}
     assert set(list_agents(str(path))) == followed - {str(path)}
+
+
+def test_a_file_that_was_copied_counts_once(tmp_path: Path) -> None:
+    claude = Claude(model=OPUS)
+    path = claude.path(tmp_path)
+    records = [claude.asks("Hi"), *claude.answers("A")]
+    write(path, records)
+    write(path.parent.parent / "-another-place" / path.name, records, minute=1)
+    agent = Claude(model=OPUS, session="agent")
+    below = path.with_suffix("") / "subagents"
+    records = agent.answers("B", isSidechain=True)
+    for place in (below, below / "workflows" / "wf_1"):
+        write(place / "agent-a1.jsonl", records)
+    assert len(find_sessions(Place(str(tmp_path), {})).sessions) == 1
+    report = follow(path).report()
+    assert [(agent.id, agent.requests) for agent in report.agents] == [("a1", 1)]
+    assert report.total == Usage(fresh=20, output=40)
 
 
 # ---------------------------------------------------------------- what the program states
@@ -670,6 +800,37 @@ def test_each_request_of_opencode_is_counted_once(
         report = follower.report()
         assert (report.fork_of, report.total.fresh, round(report.cost_usd or 0, 9)) == expected[name]
     assert sum(follower.report().requests for follower in followers.values()) == 3
+
+
+@pytest.mark.parametrize("value", [None, "text", b"\xff", 2**62, -1, 1.5])
+def test_a_column_of_opencode_may_hold_anything(tmp_path: Path, value: Any) -> None:
+    database = forked_opencode(tmp_path)
+    columns = (
+        "title, version, cost, tokens_input, tokens_output, tokens_cache_read, time_created, time_updated"
+    )
+    changes = ", ".join(f"{name} = ?1" for name in columns.split(", "))
+    database.connection.execute(f"UPDATE session SET {changes} WHERE id = 'o1'", (value,))  # noqa: S608
+    sessions = find_sessions(Place(str(tmp_path), {})).sessions
+    assert len(sessions) == 3
+    (session,) = (session for session in sessions if session.id == "o1")
+    follower = SessionFollower(session)
+    follower.advance()
+    assert follower.report().total == Usage(fresh=1_000)  # of its requests: the row says nothing
+
+
+def test_requests_whose_price_opencode_does_not_know_are_named(tmp_path: Path) -> None:
+    database = OpencodeDatabase(tmp_path)
+    database.session("o1", folder=FOLDER)
+    database.answer("o1", "A", 1_000)
+    database.answer("o1", "B", 500)
+    database.connection.execute(
+        "UPDATE message SET data = json_remove(data, '$.cost') WHERE data LIKE '%500%'"
+    )
+    (session,) = find_sessions(Place(str(tmp_path), {})).sessions
+    assert len(session.lacks) == 1
+    follower = SessionFollower(session)
+    follower.advance()
+    assert (follower.report().lacks, session.cost_usd) == ({session.lacks[0]: 1}, 0.02)
 
 
 def test_a_kept_fork_of_opencode_shares_the_turns_of_its_origin(tmp_path: Path) -> None:
