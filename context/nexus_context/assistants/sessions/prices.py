@@ -97,11 +97,8 @@ def price_session(session: AssistantSession) -> RequestPrice:
     if session.total is None:
         return RequestPrice(None, (NO_SUM,))
     cost = price_sum(session.model, session.total)
-    return (
-        cost
-        if session.total == Usage() or cost.usd is None
-        else RequestPrice(cost.usd, (*cost.lacks, ALL_ALIKE))
-    )
+    is_exact = session.total in (Usage(), session.last)  # no request, or only one
+    return cost if is_exact or cost.usd is None else RequestPrice(cost.usd, (*cost.lacks, ALL_ALIKE))
 
 
 def request_prices(request: AssistantRequest) -> TokenPrices | None:

@@ -14,7 +14,7 @@ import msgspec
 
 from nexus_context.assistants.programs import PROGRAMS
 from nexus_context.assistants.reading.record_values import seconds
-from nexus_context.assistants.sessions.prices import price_session, price_sum
+from nexus_context.assistants.sessions.prices import price_session
 from nexus_context.assistants.sessions.report import SessionReport, SubAgent
 from nexus_context.assistants.sessions.session_types import AssistantSession, Usage
 
@@ -93,8 +93,7 @@ class SessionFollower:
 def _as_agent(session: AssistantSession) -> SubAgent:
     """A session whose parent is the one that is followed."""
     usage = session.total or session.last or Usage()
-    is_one = session.cost_usd is None and usage == session.last  # its only request
-    cost = price_sum(session.model, usage) if is_one else price_session(session)
+    cost = price_session(msgspec.structs.replace(session, total=usage))
     return SubAgent(
         id=session.id,
         title=session.prompt,

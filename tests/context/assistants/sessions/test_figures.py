@@ -303,14 +303,17 @@ def test_a_list_says_what_a_stated_cost_lacks(tmp_path: Path) -> None:
     assert listed_cost(tmp_path) == RequestPrice(0.3, (EARLIER,))
 
 
-def test_the_price_of_a_listed_sum_is_that_of_the_last_model(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("requests", "lacks"), [(1, ()), (2, (ALL_ALIKE,))])
+def test_the_price_of_a_listed_sum_is_that_of_the_last_model(
+    requests: int, lacks: tuple[str, ...], tmp_path: Path
+) -> None:
     codex = Codex(model="gpt-5.4")
     path = tmp_path / ".codex/sessions/2026/11/23/rollout-2026-11-23T09-00-00-01a2.jsonl"
-    counted = codex.uses(1_000, records=False)
+    counted = [record for _ in range(requests) for record in codex.uses(1_000, records=False)]
     write(path, [*codex.begins(), codex.says("A"), *counted])
     cost = listed_cost(tmp_path)
     assert cost.usd is not None
-    assert cost.lacks == (ALL_ALIKE,)
+    assert cost.lacks == lacks
 
 
 @pytest.mark.parametrize("has_time", [False, True])
