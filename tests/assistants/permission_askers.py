@@ -400,6 +400,6 @@ ASKED = {
         lambda *_: ("--acp", "-m", programs.GEMINI_MODEL),
         _gemini_call,
         _talk_with_gemini,
-        re.compile("denied by policy|Path not in workspace|Access denied"),
+        re.compile("denied by policy|Path not in workspace|Access denied|is ignored by configured"),
     ),
 }

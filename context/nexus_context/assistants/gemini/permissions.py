@@ -21,6 +21,7 @@ from typing import Any
 
 import msgspec
 
+from nexus_context.assistants.gemini.ignored_files import find_ignoring, ignore_files
 from nexus_context.assistants.gemini.policies import (
     EXCLUDED,
     KINDS,
@@ -49,6 +50,7 @@ MOST_PARTS = 200
 _COMMANDS = ("command", "declaration_command", "unset_command", "test_command")
 _REDIRECTIONS = ("redirected_statement", "file_redirect", "heredoc_redirect", "herestring_redirect")
 _WRAPPER = re.compile(r"\s*(?:\S+/)?(?:sh|bash|zsh)\s+-c\s+", re.IGNORECASE)
+_READING = "read_file"
 _EDITING = ("replace", "write_file")
 _BLOCKED = {".git", ".env", "node_modules"}
 _OUTCOMES: dict[str, Outcome] = {"allow": "allowed", "ask_user": "asks", "deny": "denied"}
@@ -58,8 +60,9 @@ class GeminiPermissions(msgspec.Struct, frozen=True):
     """The rules in a folder, and what else decides.
 
     Files in `roots`, whose links are resolved, may be read and written. `servers` are the servers of the
-    settings that are started. `unread` is a policy file with a pattern that only Gemini CLI can read. `found`
-    is a cache: it keeps the rules of each tool that was asked for.
+    settings that are started. `unread` is a policy file with a pattern that only Gemini CLI can read.
+    `ignore_files` are the names of the files that hide others from its tool for reading. `found` is a cache:
+    it keeps the rules of each tool that was asked for.
     """
 
     rules: tuple[PolicyRule, ...]
@@ -69,6 +72,7 @@ class GeminiPermissions(msgspec.Struct, frozen=True):
     user_home: str
     servers: dict[str, Any]
     unread: str | None
+    ignore_files: tuple[str, ...]
     disk: Disk
     found: dict[tuple[str, str | None], tuple[PolicyRule, ...]] = {}
 
@@ -120,6 +124,7 @@ def read_permissions(settings: AssistantSettings, disk: Disk) -> GeminiPermissio
             if name not in excluded and (not allowed or name in allowed)
         },
         unread=unread,
+        ignore_files=ignore_files(settings),
         disk=disk,
     )
 
@@ -235,7 +240,13 @@ def _check_path(settings: GeminiPermissions, tool: str, path: str, verdict: _Ver
     )
     if tool in _EDITING and verdict.decision == "allow" and is_build_file:
         return _Verdict("ask_user", verdict.rule, "Gemini CLI asks before it edits a file of the build.")
-    return verdict
+    ignoring = None
+    if tool == _READING and verdict.decision != "deny":
+        ignoring = find_ignoring(settings.disk, settings.folder, path, settings.ignore_files)
+    if ignoring is None:
+        return verdict
+    name = os.path.relpath(ignoring, settings.folder)
+    return _Verdict("deny", None, f"Gemini CLI reads no file that {name} ignores. Commands may.")
 
 
 def _check_script(settings: GeminiPermissions, script: str, *, is_part: bool = False) -> _Verdict:
