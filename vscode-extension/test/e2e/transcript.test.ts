@@ -180,9 +180,12 @@ test("what a compaction replaced is marked, and a fork begins at its turn", asyn
   expect(page.turns.at(-1)?.compaction).toBe(compaction);
   await bench.row("Conversations", "folded").click();
   await until(tab, (title) => title === "folded (conversation)");
-  await bench.page.keyboard.press("Control+Home");
   const mark = `no longer sent, summary: #${(page.summary ?? 0) + 1}`;
-  const lines = await until(shown, (all) => all[0]?.startsWith("folded · ") ?? false);
+  const fromTop = async () => {
+    await bench.page.keyboard.press("Control+Home"); // the document may not have the focus yet
+    return shown();
+  };
+  const lines = await until(fromTop, (all) => all[0]?.startsWith("folded · ") ?? false);
   expect(lines[7]).toBe(`User · ${page.turns[0]?.messages[1]?.tokens} tokens · #2 · ${mark}`);
   await bench.page.locator(".codelens-decoration a", { hasText: "Fork from Turn 1" }).click();
   await bench.answer("Fork", "early");
