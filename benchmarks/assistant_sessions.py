@@ -66,7 +66,7 @@ def lists(run: Run) -> Iterator[Measured]:
     run.note("Lists of sessions", "transcripts", MB=size / 1e6)
 
 
-@promises(Promise("a first list of 10,000", 20.0, STATS), Promise("a list of 10,000", 6.0, STATS))
+@promises(Promise("a first list of 10,000", 25.0, STATS), Promise("a list of 10,000", 6.0, STATS))
 def long_list(run: Run) -> Iterator[Measured]:
     """The same command for 10,000 transcripts, the first time and then."""
     _write_sessions(run, run.pick(full=5_000, quick=500), 2)

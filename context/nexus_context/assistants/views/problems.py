@@ -8,7 +8,7 @@ from typing import NamedTuple
 from nexus_context.assistants.reading.profile_types import Assistant, Profile
 from nexus_context.config.silenced import Heard, without_silenced
 from nexus_context.disk.files import real_path
-from nexus_context.errors import Problem
+from nexus_context.errors import Problem, Severity
 from nexus_context.folder.layers.walk import CONFIG_DIRECTORY
 
 SAFETY = ("mcp.secret", "mcp.unpinned", "mcp.plain-http")
@@ -28,7 +28,7 @@ class AssistantCheck(NamedTuple):
     snapshot.
 
     `minders` maps each problem to the programs that it concerns. With `covers_nexus`, what Nexus itself reads
-    is checked, too. `real_paths` has the paths of problems that lead over a link.
+    is checked, too. `real_paths` has the paths of warnings and errors that lead over a link.
     """
 
     folder: str
@@ -60,7 +60,9 @@ def gather(
         for problem in dict.fromkeys(profile.problems):
             minders.setdefault(problem, []).append(profile.assistant.title)
     readers = ", ".join(_reader(profile.assistant) for profile in profiles)
-    real_paths = {path: real_path(path) for path in {problem.path for problem in minders}}
+    # remarks that files are unread are many, and no doubles
+    warned_paths = {problem.path for problem in minders if problem.severity <= Severity.WARNING}
+    real_paths = {path: real_path(path) for path in warned_paths}
     return AssistantCheck(
         folder=os.path.realpath(folder),
         layers=CheckedTexts(texts),
