@@ -265,7 +265,7 @@ const CONVERSATIONS: Readonly<Record<string, readonly string[]>> = {
   "threat-model": ["What of the threat model does no test cover?"],
 };
 
-const SOURCES = ["conversation", "prompt", "ledger"].map((name) =>
+const SOURCES = ["conversation", "folder/prompt", "ledger"].map((name) =>
   path.join(REPOSITORY, "context/nexus_context", name),
 );
 
