@@ -54,9 +54,9 @@ _PATTERN = re.compile(r"[*?\[]")
 _TEST = re.compile(r"(?:\[{1,2}|test) -[a-uw-z] [\w./-]+(?: \]{1,2})?")
 _DISTRUSTED = re.compile(r"[\u00a0\u2028\u2029\u200b]|(?:^|\s)[=~][\w+-]|[^\s\\]\\\n|[<>]&-")
 """Text that the program does not trust itself to read, even in a here-document."""
-_DISTRUSTED_CODE = re.compile(r"\$['\"\[{]|\n\s*#|<<<\s*(?!')\S*\$")
+_DISTRUSTED_CODE = re.compile(r"\$['\"\[{]|\n\s*#|<<<\s*(?!')[^\s<$]*\$")
 """The same outside of here-documents and comments."""
-_HIDDEN = re.compile(r"\$\{[^}`]*`([^`]*)`")
+_HIDDEN = re.compile(r"\$\{[^}`]{0,200}`([^`]*)`")
 _QUOTED = re.compile(r"(['\"])\w+\1|\\\w+", re.ASCII)
 NO_TEXT = "(?!)"  # a pattern that matches nothing
 _PLAIN_VALUE = re.compile(r"(?!/|\.\.?/|(?:.*/)?\.\.(?:/|\Z))[\w./:-]+", re.ASCII)
@@ -151,10 +151,12 @@ def _without_documents(text: str) -> str:
     """The script without the here-documents that the program takes for plain text: those whose word is quoted
     and ends its line, and `"$(cat <<'EOF' …)"`.
     """
-    return _without(text, _document_span)
+    return _without(text, _document_span) if "<<" in text else text
 
 
 def _without_comments(text: str) -> str:
+    if "#" not in text:
+        return text
     return _without(text, lambda node: (node.start_byte, node.end_byte) if node.type == "comment" else None)
 
 
@@ -164,16 +166,18 @@ def _without(text: str, span_of: Callable[[Node], tuple[int, int] | None]) -> st
         return text
     data = text.encode(errors="replace")
     spans = [span for node in nodes_below(root) if (span := span_of(node)) is not None]
-    for start, end in sorted(spans, reverse=True):
-        data = data[:start] + data[end:]
-    return data.decode(errors="replace")
+    pieces, end = list[bytes](), 0
+    for start, next_end in sorted(spans):
+        pieces.append(data[end:start])
+        end = max(end, next_end)
+    return b"".join((*pieces, data[end:])).decode(errors="replace")
 
 
 def _has_plain_substitutions(text: str) -> bool:
     """Whether each substitution is of a single command, in a string in which other text has a blank. Such a
     string is no path and no option.
     """
-    root = parse_bash(text)
+    root = parse_bash(text) if re.search(r"[(`]", text) else None
     for node in () if root is None else nodes_below(root):
         if node.type == "process_substitution":
             return False

@@ -12,11 +12,9 @@ Source: runs of Gemini CLI 0.61.0, which writes, edits and runs commands on such
 import os
 from collections.abc import Iterator, Sequence
 
-from pathspec import GitIgnoreSpec
-
 from nexus_context.assistants.reading.disk import Disk
-from nexus_context.assistants.reading.git_ignored import MOST_LINES
 from nexus_context.assistants.reading.git_ignored import NAME as GIT_IGNORE
+from nexus_context.assistants.reading.git_ignored import read_patterns
 from nexus_context.assistants.reading.profile_types import AssistantSettings
 from nexus_context.assistants.reading.settings import texts_of
 from nexus_context.assistants.reading.working_tree import find_working_tree, is_within, parents
@@ -46,8 +44,8 @@ def find_ignoring(disk: Disk, folder: str, path: str, names: Sequence[str]) -> s
         return None
     found = None
     for base, file in _files(disk, folder, path, names):
-        lines = (disk.text(file) or "").lower().splitlines()[:MOST_LINES]
-        is_ignored = GitIgnoreSpec.from_lines(lines).check_file(os.path.relpath(path, base).lower()).include
+        patterns = read_patterns((disk.text(file) or "").lower())
+        is_ignored = patterns.check_file(os.path.relpath(path, base).lower()).include
         if is_ignored is not None:
             found = file if is_ignored else None
     return found

@@ -1,6 +1,7 @@
 """Tells which paths of a repository git ignores, by the `.gitignore` files from its root down."""
 
 import os
+import re
 from collections.abc import Iterator
 
 from pathspec import GitIgnoreSpec
@@ -11,6 +12,7 @@ from nexus_context.assistants.reading.working_tree import find_working_tree, is_
 NAME = ".gitignore"
 MOST_LINES = 2_000
 """Of one file."""
+_MANY_STARS = re.compile(r"(?:\*[^/*]*){4}")
 
 
 class GitIgnore:
@@ -35,4 +37,23 @@ def _rules(disk: Disk, directory: str, root: str) -> Iterator[tuple[str, GitIgno
     for base in reversed([parent for parent in parents(directory) if is_within(parent, root)]):
         text = disk.text(os.path.join(base, NAME))
         if text:
-            yield base, GitIgnoreSpec.from_lines(text.splitlines()[:MOST_LINES])
+            yield base, read_patterns(text)
+
+
+def read_patterns(text: str) -> GitIgnoreSpec:
+    """Read the patterns of an ignore file. As in git, a line that is no valid pattern does not count. Neither
+    does a line with more than three stars in a name, which could take for ever.
+    """
+    lines = [line for line in text.splitlines()[:MOST_LINES] if not _MANY_STARS.search(line)]
+    try:
+        return GitIgnoreSpec.from_lines(lines)
+    except ValueError:
+        return GitIgnoreSpec.from_lines(filter(_is_valid, lines))
+
+
+def _is_valid(line: str) -> bool:
+    try:
+        GitIgnoreSpec.from_lines([line])
+    except ValueError:
+        return False
+    return True

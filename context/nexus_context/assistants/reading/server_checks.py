@@ -84,7 +84,7 @@ def misnamed_key(
     for key in server:
         meant = _MEANT.get(re.sub(r"[_-]", "", key.lower()))
         span = document.key_span((*pointer, key))
-        if meant is not None and span is not None:
+        if meant not in (None, key) and span is not None:
             text = f'"{meant}"' if meant == "command" else f'{before_url}"{meant}"'
             fix = Fix(f"Write `{meant}`", (Edit(span, text),))
             return MisnamedKey(key, span, f"Write `{meant}` in place of `{key}`.", fix)

@@ -46,9 +46,10 @@ def test_a_key_that_is_almost_right(program: str, server: str, remedy: str, tmp_
 
 
 @pytest.mark.parametrize("program", FILES)
-def test_a_server_without_any_such_key(program: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("server", ['{"args": []}', '{"url": ""}', '{"command": ""}'])
+def test_a_server_without_any_such_key(program: str, server: str, tmp_path: Path) -> None:
     file, key = FILES[program]
-    text = f'{{"{key}": {{"docs": {{"args": []}}}}}}'
+    text = f'{{"{key}": {{"docs": {server}}}}}'
     path = Path(write_fixture(f"//- /work/{file}\n{text}\n", tmp_path).path(f"/work/{file}"))
     (problem,) = problems_of(program, path)
     assert "in place of" not in problem.message
