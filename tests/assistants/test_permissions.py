@@ -2,6 +2,7 @@
 
 import json
 import os
+import time
 from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path
@@ -21,6 +22,7 @@ from nexus_context.assistants.reading.profile_types import Surroundings
 from nexus_context.assistants.views.permissions import explain_calls
 from nexus_context.disk.files import real_path
 from nexus_context.errors import RequestError
+from support.fixture import write_fixture
 
 SHARED = Path(__file__).parents[3] / "shared" / "cases" / "permissions.json"
 Row = dict[str, Any]
@@ -122,3 +124,13 @@ def test_very_many_rules_are_read_and_a_file_that_is_not_read_decides_nothing(tm
         explain_calls(
             [ExplainedCall("Bash", {"command": "tool0"})], Disk(), surroundings, assistants=["claude-code"]
         )
+
+
+@pytest.mark.parametrize("unit", ["${", "<<<", "$(", "# x\n", "-kk ", "<<'A'\n", "`"])
+def test_a_long_hostile_command_is_decided_in_time(unit: str, tmp_path: Path) -> None:
+    write_fixture('//- /w/.claude/settings.json\n{"permissions": {"deny": ["Bash(rm:*)"]}}\n', tmp_path)
+    surroundings = Surroundings(str(tmp_path / "w"), str(tmp_path), {}, trusted=True)
+    permissions = read_permissions(read_settings(Disk(), surroundings), real_path)
+    start = time.thread_time()
+    decide(permissions, ExplainedCall("Bash", {"command": "timeout " + unit * 15_000}))
+    assert time.thread_time() - start < 4

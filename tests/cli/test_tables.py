@@ -55,6 +55,11 @@ def test_a_row_is_a_line_of_the_terminal(rows: list[tuple[str, ...]], width: int
     assert len(lines) <= len(rows) + 4  # the names, perhaps in two lines, a rule, and the footer
 
 
+def test_a_name_with_a_line_end_has_one_row() -> None:
+    columns = [Column("folder", ["a\nlong folder", "b"]), Column("turns", ["1", "2"], justify="right")]
+    assert [line.split()[-1] for line in lines_of(columns, 60)[2:]] == ["1", "2"]
+
+
 def test_rows_are_laid_out_as_names_and_sums_are() -> None:
     columns = [
         Column("title", ["Ünïcode 日本", "x"], footer="2 conversations"),

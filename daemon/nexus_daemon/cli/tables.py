@@ -135,7 +135,8 @@ def print_columns(columns: Sequence[Column]) -> None:
 
 def _fit(column: Column, width: int) -> list[str]:
     """Cut and pad the cells of a column to a width."""
-    cells = [_cut(cell, width, column.cut) for cell in column.cells]
+    lines = (cell if cell.isprintable() else visible_line(cell) for cell in column.cells)
+    cells = [_cut(line, width, column.cut) for line in lines]
     if column.justify == "right":
         return [" " * (width - cell_len(cell)) + cell for cell in cells]
     return [set_cell_size(cell, width) for cell in cells]
